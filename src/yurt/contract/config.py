@@ -1,0 +1,78 @@
+"""What an engine hands to an agent: one JSON file (or text), beside the agent's zipapp."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from yurt.contract.spec import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """One task's agent: its run, its task, its place.
+
+    store, token
+        Address of the key-value store (``http://host:port``) and the run's token for it.
+    store_lost_s
+        Seconds without anybody listening at the store after which the agent ends its task and itself; None where
+        a store that is away must not hurt a running gang (Consul).
+    host, bind_host
+        The address that peers are told, and the one to bind (TensorFlow's server binds all, whatever it is told).
+    placed_on
+        Where this is, for people: machine, node or container.
+    work_dir, model_dir, checkpoint_dir, state_dir
+        The task's working folder; where it saves; the run's checkpoints; the agent's own files.
+    python_path_first
+        Folder put first on PATH, so that `python` is the one that is meant; None leaves PATH alone.
+    cpus
+        CPU numbers that the task's process may use, or None for all; `threads` is what TensorFlow is told.
+    visible_gpus
+        Text of CUDA_VISIBLE_DEVICES, or None to leave it alone.
+    publisher
+        Command that publishes, without its arguments.
+    environment
+        Engine's own additions for the task.
+    """
+
+    run: RunSpec
+    task: str
+    allocation: str
+    store: str
+    token: str
+    host: str
+    placed_on: str
+    work_dir: str
+    model_dir: str
+    checkpoint_dir: str
+    state_dir: str
+    publisher: tuple[str, ...]
+    bind_host: str = ""
+    store_lost_s: float | None = None
+    beat_s: float = 5.0
+    peer_check_s: float = 30.0
+    python_path_first: str | None = None
+    cpus: tuple[int, ...] | None = None
+    threads: int | None = None
+    visible_gpus: str | None = None
+    log_times: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def dumps(self) -> str:
+        """As JSON text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def loads(cls, text: str) -> AgentConfig:
+        """Back from `dumps`."""
+        value: dict[str, Any] = json.loads(text)
+        return cls(
+            **{
+                **value,
+                "run": RunSpec.from_json(value["run"]),
+                "publisher": tuple(value["publisher"]),
+                "cpus": tuple(value["cpus"]) if value["cpus"] is not None else None,
+            }
+        )

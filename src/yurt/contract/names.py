@@ -1,0 +1,78 @@
+"""Environment variables and keys, each written once.
+
+Environment of a task (what a training script may read)::
+
+    TF_CONFIG             {"cluster": {"worker": ["10.0.0.1:4000", ...]}, "task": {"type": "worker", "index": 0}}
+    YURT_RUN_ID           weather-k3f9qa
+    YURT_ROLE             worker
+    YURT_INDEX            0
+    YURT_GENERATION       0        the n-th start of the gang
+    YURT_ATTEMPT          0        the n-th execution of this task, over all generations
+    YURT_STRATEGY         multi-worker-mirrored
+    YURT_MODEL_DIR        /.../model         what the deciding task leaves here is published
+    YURT_CHECKPOINT_DIR   /.../checkpoints   the same for all tasks and generations of a run
+    YURT_PROGRESS_FILE    /.../progress.json see `yurt.contract.progress`
+    YURT_TF_CONFIG_FILE   /.../tf_config.json  the same text as TF_CONFIG
+    YURT_PROCESS          weather-k3f9qa/worker/0   marks every process of a task, so that none is left behind
+
+Keys of a run, below ``yurt/runs/<run>/``::
+
+    state                 RunState: one JSON value, moved on by compare-and-set
+    members/<g>/<task>    Member of generation g; task is worker/0
+    beats/<task>          Beat: still alive, and how far
+    done/<task>           {"generation": 0, "attempt": 0}: this task exited 0 and is not run again
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TF_CONFIG: Final = "TF_CONFIG"
+RUN_ID: Final = "YURT_RUN_ID"
+ROLE: Final = "YURT_ROLE"
+INDEX: Final = "YURT_INDEX"
+GENERATION: Final = "YURT_GENERATION"
+ATTEMPT: Final = "YURT_ATTEMPT"
+STRATEGY: Final = "YURT_STRATEGY"
+MODEL_DIR: Final = "YURT_MODEL_DIR"
+CHECKPOINT_DIR: Final = "YURT_CHECKPOINT_DIR"
+PROGRESS_FILE: Final = "YURT_PROGRESS_FILE"
+TF_CONFIG_FILE: Final = "YURT_TF_CONFIG_FILE"
+PROCESS: Final = "YURT_PROCESS"
+
+PREFIX: Final = "yurt/runs/"
+
+
+def run_prefix(run_id: str) -> str:
+    """All keys of a run."""
+    return f"{PREFIX}{run_id}/"
+
+
+def state_key(run_id: str) -> str:
+    """The run's state."""
+    return f"{run_prefix(run_id)}state"
+
+
+def members_prefix(run_id: str, generation: int) -> str:
+    """The members of one generation."""
+    return f"{run_prefix(run_id)}members/{generation}/"
+
+
+def member_key(run_id: str, generation: int, task: str) -> str:
+    """One member; `task` is written ``worker/0``."""
+    return f"{members_prefix(run_id, generation)}{task}"
+
+
+def beats_prefix(run_id: str) -> str:
+    """The heartbeats of a run."""
+    return f"{run_prefix(run_id)}beats/"
+
+
+def beat_key(run_id: str, task: str) -> str:
+    """One task's heartbeat."""
+    return f"{beats_prefix(run_id)}{task}"
+
+
+def done_key(run_id: str, task: str) -> str:
+    """The mark that a task exited 0."""
+    return f"{run_prefix(run_id)}done/{task}"
