@@ -33,6 +33,10 @@ class AgentConfig:
         Text of CUDA_VISIBLE_DEVICES, or None to leave it alone.
     publisher
         Command that publishes, without its arguments.
+    log_times
+        File that gets ``<unix time> <byte offset>`` of the output, or None.
+    observe
+        Whether this agent moves the run on for all (where no launcher watches).
     environment
         Engine's own additions for the task.
     """
@@ -58,6 +62,7 @@ class AgentConfig:
     threads: int | None = None
     visible_gpus: str | None = None
     log_times: str | None = None
+    observe: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def dumps(self) -> str:

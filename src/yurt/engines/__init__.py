@@ -1,1 +1,1 @@
-"""."""
+"""Adapters to what runs tasks. Each engine is one folder; none imports another."""

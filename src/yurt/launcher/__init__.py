@@ -1,1 +1,1 @@
-"""."""
+"""Submits a run, watches it, stops it, and remembers it."""

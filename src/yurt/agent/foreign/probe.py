@@ -1,0 +1,69 @@
+"""Looks at a Python environment from inside, in a process of its own, and imports nothing heavy.
+
+Run as ``python probe.py SCRIPT_OR_EMPTY [FOLDER]``; prints one JSON object. Written for any Python from 3.7 on,
+since it is the task's Python that runs it.
+"""
+
+import json
+import os
+import re
+import sys
+
+
+def versions():
+    """Installed versions by the names of .dist-info folders: no metadata is parsed, nothing is imported."""
+    wanted = {"tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly", "keras", "tf-keras", "obstore"}
+    found = {}
+    for folder in sys.path:
+        try:
+            entries = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for entry in entries:
+            match = re.match(r"(.+?)-([^-]+)\.dist-info$", entry)
+            if match:
+                name = match.group(1).lower().replace("_", "-")
+                if name in wanted:
+                    found.setdefault(name, match.group(2))
+    return found
+
+
+def source_facts(path):
+    """What the script's text tells: whether it imports Keras by itself, and calls fit."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return {}
+    facts = {}
+    for number, line in enumerate(lines, 1):
+        if re.match(r"\s*(import keras\b|from keras\b)", line):
+            facts.setdefault("imports_keras", number)
+        if re.match(r"\s*(import tf_keras\b|from tf_keras\b)", line):
+            facts.setdefault("imports_tf_keras", number)
+        if re.search(r"\.fit\s*\(", line):
+            facts.setdefault("fits", number)
+    return facts
+
+
+def main():
+    """Print what was found."""
+    script = sys.argv[1] if len(sys.argv) > 1 else ""
+    found = versions()
+    tensorflow = next((found[name] for name in found if name.startswith(("tensorflow", "tf-nightly"))), None)
+    print(
+        json.dumps(
+            {
+                "python": ".".join(str(part) for part in sys.version_info[:3]),
+                "executable": sys.executable,
+                "tensorflow": tensorflow,
+                "keras": found.get("keras"),
+                "tf_keras": found.get("tf-keras"),
+                "obstore": found.get("obstore"),
+                "source": source_facts(script) if script else {},
+            }
+        )
+    )
+
+
+main()

@@ -1,0 +1,47 @@
+"""Connects to every peer before training starts, and names those that cannot be reached."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from yurt.agent.ports import greeting, meet
+from yurt.contract.spec import RunSpec
+from yurt.contract.state import RunState
+
+_ONE_TRY_S: Final = 2.0
+#: In a large gang each task meets this many of its neighbours and the first task, not everyone: the number of
+#: connections then grows with the gang, not with its square, and every machine is still met from several others.
+_MOST_PEERS: Final = 64
+
+
+def unreachable_peers(run: RunSpec, task: str, state: RunState, within_s: float) -> tuple[tuple[str, str, str], ...]:
+    """Rows of (peer, address, error) for the peers that did not answer as themselves within `within_s` seconds."""
+    waiting = dict(chosen(run, task, state))
+    errors: dict[str, str] = {}
+    end = time.monotonic() + within_s
+    pause = 0.02
+    while True:
+        for peer, address in list(waiting.items()):
+            error = meet(address, greeting(run.run_id, state.generation, peer), _ONE_TRY_S)
+            if error is None:
+                del waiting[peer]
+            else:
+                errors[peer] = error
+        if not waiting or time.monotonic() >= end:
+            return tuple((peer, address, errors[peer]) for peer, address in waiting.items())
+        time.sleep(pause)
+        pause = min(pause * 2, 1.0)
+
+
+def chosen(run: RunSpec, task: str, state: RunState) -> list[tuple[str, str]]:
+    """The peers that this task meets, with their addresses."""
+    cluster = state.cluster or {}
+    addresses = [
+        (f"{role}/{index}", address) for role, listed in cluster.items() for index, address in enumerate(listed)
+    ]
+    names = [name for name, _ in addresses]
+    start = names.index(task) + 1 if task in names else 0
+    others = [pair for pair in addresses[start:] + addresses[:start] if pair[0] != task]
+    first = [pair for pair in others[_MOST_PEERS:] if pair[0] == run.deciding]
+    return others[:_MOST_PEERS] + first

@@ -1,0 +1,121 @@
+"""The boundary that every engine stands on.
+
+An engine is a class that satisfies `Engine`; there is no base class. Someone outside registers one by the entry point
+group ``yurt.engines``::
+
+    [project.entry-points."yurt.engines"]
+    slurm = "yurt_slurm:SlurmEngine"
+
+What users notice (TF_CONFIG, peer check, restarts of the gang, verdict, publish) lives in the agent and is the same
+on every engine. An engine only brings agents to life, says which are still there, gives their output and ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from yurt.contract.spec import RunSpec
+
+
+class StoreAt(Enum):
+    """Where the run's key-value store is."""
+
+    LAUNCHER = "launcher"  # embedded in the launcher: the run ends with it
+    CONSUL = "consul"
+    AGENT = "agent"  # embedded in the first task's agent
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an engine can do, as data: callers ask these, never the engine's name."""
+
+    store: StoreAt
+    #: A lost allocation is brought back by the engine itself, without `Engine.bring_back`.
+    brings_back: bool
+    #: Tasks run on several machines.
+    machines: bool
+    #: Tasks run in the job's `image`.
+    images: bool
+    #: A task that uses more than its `memory` is ended; otherwise the number only places it.
+    holds_memory: bool
+    #: A task gets no more than its `cpus`.
+    holds_cpus: bool
+    #: GPUs are given to tasks by number.
+    gpus: bool
+
+
+class AllocationState(Enum):
+    """What an engine says of the agent of a task."""
+
+    PENDING = "pending"  # asked for, not running yet
+    RUNNING = "running"
+    ENDED = "ended"  # its agent has exited; whether the task has finished is in the store alone
+    LOST = "lost"  # killed, or its machine is gone
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """One agent as the engine sees it. `reason` is the engine's own word where something is wrong."""
+
+    id: str
+    task: str
+    state: AllocationState
+    placed_on: str = ""
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run lives on the launcher's side: its folder, the agent's zipapp, its store and token."""
+
+    folder: Path
+    agent: Path
+    store: str
+    token: str
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What every engine does. Errors of the engine are `yurt.errors.EngineError`."""
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    #: What may stand under ``engines: <name>:`` in a job file.
+    options: ClassVar[type[BaseModel]]
+
+    def facts(self) -> Any:
+        """What rendering needs to know of the engine's ground (its CPUs, its nodes): read, never guessed."""
+
+    def render(self, run: RunSpec, place: Place, options: BaseModel, facts: Any) -> Mapping[str, Any]:
+        """The engine's native request, as JSON values. Pure: the same arguments, the same request."""
+
+    def submit(self, request: Mapping[str, Any]) -> None:
+        """Send a rendered request."""
+
+    def describe(self) -> list[Allocation]:
+        """The allocations of all tasks of the submitted run, from one read."""
+
+    def bring_back(self, task: str) -> None:
+        """Start a new agent for a task whose allocation is gone (only where not `Capabilities.brings_back`)."""
+
+    def logs(self, task: str, offset: int) -> tuple[bytes, int]:
+        """What a task and its agent have written from byte `offset` on, and the next offset. Empty: nothing new."""
+
+    def cancel(self) -> None:
+        """End whatever is left of the run at once and wait until it is gone."""
+
+
+def chunks(engine: Engine, task: str, offset: int = 0) -> Iterator[bytes]:
+    """All that a task has written until now, in pieces."""
+    while True:
+        data, offset = engine.logs(task, offset)
+        if not data:
+            return
+        yield data

@@ -1,0 +1,124 @@
+"""From a job to a run: an id, a folder, the job's files in it, and a host; here or in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel
+
+from yurt.contract.spec import RunSpec
+from yurt.engines import registry
+from yurt.engines.base import Engine
+from yurt.engines.plan import plan
+from yurt.errors import LauncherError, YurtError
+from yurt.job import Job
+from yurt.launcher.files import snapshot
+from yurt.launcher.home import runs
+from yurt.launcher.host import Host
+from yurt.launcher.records import RunFolder
+
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # none that look alike
+
+
+def new_run_id(job_name: str) -> str:
+    """``weather-k3f9qa``: a name that DNS, Nomad and Kubernetes take."""
+    return f"{job_name}-{''.join(secrets.choice(_ALPHABET) for _ in range(6))}"
+
+
+def engine_and_options(job: Job, name: str) -> tuple[Engine, BaseModel]:
+    """The engine to run on, and its options as the job has them."""
+    engine = registry.load(name)
+    return engine(), engine.options.model_validate(job.engines.get(name, {}))
+
+
+def prepare(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> tuple[RunFolder, RunSpec]:
+    """Make the run's folder with the job's files and its record. Raises YurtError and leaves nothing then."""
+    spec = plan(job, new_run_id(job.name), time.time())
+    run = RunFolder(runs() / spec.run_id)
+    try:
+        run.create()
+        snapshot(folder, job.files, run.files, leave_out=_own_output(job))
+        run.write_record(spec, engine=engine, job_file=str(job_file) if job_file else None)
+    except OSError as error:
+        run.remove()
+        raise LauncherError(f"the run could not be prepared in {run.path}: {error}") from error
+    except BaseException:
+        run.remove()
+        raise
+    return run, spec
+
+
+def start_here(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> Host:
+    """A host in this process, its run submitted."""
+    adapter, options = engine_and_options(job, engine)
+    run, spec = prepare(job, folder, engine=engine, job_file=job_file)
+    host = Host(run, spec, adapter, options)
+    host.start()
+    return host
+
+
+def start_detached(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> RunFolder:
+    """A host in a process of its own that no terminal holds; returns once its run is submitted."""
+    engine_and_options(job, engine)
+    run, spec = prepare(job, folder, engine=engine, job_file=job_file)
+    order = {"run": run.run_id, "spec": spec.to_json(), "engine": engine, "options": job.engines.get(engine, {})}
+    with run.launcher_log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "yurt.launcher.detached"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            cwd=run.path,
+        )
+    assert process.stdin
+    assert process.stdout
+    with process.stdin as pipe:
+        pipe.write(json.dumps(order, default=dict).encode())
+    answer: dict[str, Any] = json.loads(process.stdout.readline() or b"{}")
+    process.stdout.close()
+    if not answer.get("ok"):
+        message = answer.get("message", f"the run's launcher ended at once; see {run.launcher_log}")
+        raise LauncherError(message, hint=answer.get("hint"))
+    return run
+
+
+def serve_detached() -> int:
+    """The process that `start_detached` starts: reads its order from standard input, answers one line, serves."""
+    order = json.loads(sys.stdin.read())
+    try:
+        engine = registry.load(order["engine"])
+        host = Host(
+            RunFolder(runs() / order["run"]),
+            RunSpec.from_json(order["spec"]),
+            engine(),
+            engine.options.model_validate(order["options"]),
+        )
+        host.start()
+    except YurtError as error:
+        print(json.dumps({"ok": False, "message": str(error), "hint": error.hint}), flush=True)
+        return error.exit_code
+    print(json.dumps({"ok": True}), flush=True)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    from yurt.launcher.signals import stop_on_signals
+
+    stop_on_signals(host, on_hangup=None)
+    verdict = host.serve(lambda _: None).state.verdict
+    return verdict.exit_code if verdict else 6
+
+
+def _own_output(job: Job) -> list[Path]:
+    """The folder the job publishes to, if it is one: it does not travel with the job."""
+    if job.output and job.output.startswith("file:"):
+        return [Path(unquote(urlsplit(job.output).path))]
+    return []
