@@ -12,6 +12,7 @@ from yurt.contract.tf_config import LONGEST_ENVIRONMENT_BYTES, split_host_port, 
 
 #: Variables of the launcher's or agent's own that a task must not see or inherit.
 _PRIVATE = ("YURT_", "CONSUL_HTTP_TOKEN", "NOMAD_TOKEN", "VAULT_TOKEN")
+_LONGEST_PROXY_LIST = LONGEST_ENVIRONMENT_BYTES - 64
 _PROXIES = ("no_proxy", "NO_PROXY", "no_grpc_proxy")
 
 
@@ -79,4 +80,6 @@ def _bypass_proxies(result: dict[str, str], state: RunState) -> None:
     hosts = sorted({split_host_port(address)[0] for address in addresses} | {"localhost", "127.0.0.1"})
     for name in _PROXIES:
         present = [host for host in result.get(name, "").split(",") if host]
-        result[name] = ",".join(present + [host for host in hosts if host not in present])
+        wanted = ",".join(present + [host for host in hosts if host not in present])
+        # A value that Linux does not take would keep the process from starting at all.
+        result[name] = wanted if len(wanted) < _LONGEST_PROXY_LIST else wanted[:_LONGEST_PROXY_LIST].rpartition(",")[0]

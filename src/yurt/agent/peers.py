@@ -43,5 +43,6 @@ def chosen(run: RunSpec, task: str, state: RunState) -> list[tuple[str, str]]:
     names = [name for name, _ in addresses]
     start = names.index(task) + 1 if task in names else 0
     others = [pair for pair in addresses[start:] + addresses[:start] if pair[0] != task]
-    first = [pair for pair in others[_MOST_PEERS:] if pair[0] == run.deciding]
+    deciding = run.deciding
+    first = [pair for pair in others[_MOST_PEERS:] if pair[0] == deciding]
     return others[:_MOST_PEERS] + first

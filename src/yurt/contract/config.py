@@ -72,7 +72,16 @@ class AgentConfig:
     @classmethod
     def loads(cls, text: str) -> AgentConfig:
         """Back from `dumps`."""
-        value: dict[str, Any] = json.loads(text)
+        return cls.from_json(json.loads(text))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        value: dict[str, Any] = json.loads(self.dumps())
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> AgentConfig:
+        """Back from `to_json`."""
         return cls(
             **{
                 **value,

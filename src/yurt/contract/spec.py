@@ -75,8 +75,7 @@ class RunSpec:
     @property
     def deciding(self) -> str:
         """The task whose exit 0 is success and whose model is published: the chief, else worker/0."""
-        names = [task.name for task in self.tasks]
-        return "chief/0" if "chief/0" in names else "worker/0"
+        return "chief/0" if any(task.role == CHIEF for task in self.tasks) else "worker/0"
 
     @property
     def training(self) -> tuple[str, ...]:
