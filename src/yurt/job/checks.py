@@ -205,5 +205,5 @@ def _without_parameter_server(shape: Shape) -> list[Finding]:
     training = shape.count(CHIEF, WORKER)
     if strategy in ONE_TASK_STRATEGIES and training > 1:
         message = f"is {strategy}, which trains in one task, and chief and worker together make {training}"
-        findings.append(Finding(("strategy",), message, "write multi-worker-mirrored, or `worker: 1`"))
+        findings.append(Finding(("strategy",), message, "write multi-worker-mirrored, or leave one task"))
     return findings

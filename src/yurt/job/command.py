@@ -110,10 +110,10 @@ def _scan(text: str) -> tuple[str, list[str]]:
 
 
 def write_command(words: Sequence[str]) -> str | list[str]:
-    """The shortest written form that reads back to the same words."""
+    """One line where that reads well and means the same words, else the list of them."""
     line = shlex.join(words)
     try:
-        same = line == line.strip() and tuple(words) == finished(split(line))
+        same = "\n" not in line and '"' not in line and tuple(words) == finished(split(line))
     except ValueError:
         same = False
     return line if same else list(words)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import ValidationError
 
 from yurt.job.findings import Finding, Loc, did_you_mean, findings_of, raise_findings
-from yurt.job.frozen import freeze
 from yurt.job.names import unknown_key
 from yurt.job.written import bare, found, plain, yaml_reads
 
@@ -59,8 +58,7 @@ def read_engines(raw: Any, options: Mapping[str, type[BaseModel]]) -> dict[str, 
             engines[name] = plain(given)
     if findings:
         raise_findings(findings)
-    frozen: dict[str, dict[str, Any]] = freeze(engines)
-    return frozen
+    return engines
 
 
 def _not_data(raw: Any, at: Loc) -> Finding | None:

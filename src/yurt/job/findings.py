@@ -89,6 +89,9 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
     words = list(choices)
+    begun = [choice for choice in words if choice.startswith(f"{word.lower()}-")]
+    if len(begun) == 1:
+        return begun[0]
     near = get_close_matches(word[:_LONGEST].lower().replace("_", "-"), words, n=1)
     if not near:
         near = get_close_matches(word[:_LONGEST].lower(), words, n=1)

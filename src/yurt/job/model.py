@@ -17,11 +17,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     model_validator,
 )
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from yurt.errors import JobError
 from yurt.job import fields as f
@@ -30,11 +31,11 @@ from yurt.job.checks import cross_checks, default_strategy, shape_of
 from yurt.job.command import write_command
 from yurt.job.engine_options import read_engines
 from yurt.job.findings import Finding, findings_of, mistake, raise_findings
-from yurt.job.frozen import FrozenDict, thaw
+from yurt.job.frozen import FrozenDict, freeze, thaw
 from yurt.job.kinds import RestartPolicy, RoleName, Strategy, SuccessRule
 from yurt.job.names import read_role_name, unknown_key
 from yurt.job.positions import Reading
-from yurt.job.schema import RolesSchema, without_default
+from yurt.job.schema import RolesSchema, described, without_default
 from yurt.job.written import bare, found
 
 _inside: ContextVar[bool] = ContextVar("inside another value of the job", default=False)
@@ -52,16 +53,18 @@ class _Value(BaseModel):
             return data
         reading = info.context if isinstance(info.context, Reading) else Reading()
         findings: list[Finding] = []
+        misfits: list[Finding] = []
         value = None
         outermost = not _inside.get()
         token = _inside.set(True)
         try:
             known = cls._known(data, findings, attributes=reading.positions is None)
-            value = handler(cls._fitting(known, findings))
+            value = handler(cls._fitting(known, misfits))
         except ValidationError as error:
             findings += findings_of(error)
         finally:
             _inside.reset(token)
+        findings += misfits
         if value is not None and not findings:
             return value
         if not outermost:
@@ -82,11 +85,12 @@ class _Value(BaseModel):
                 findings.append(Finding((str(key),), *unknown_key(str(key), keys)))
         for key, name in keys.items():
             if key != name and key in known and name in known:
+                del known[name]
                 findings.append(Finding((name,), f"is given twice: it is the same as {key}", f"keep {key}"))
         return known
 
     @classmethod
-    def _fitting(cls, data: dict[str, Any], findings: list[Finding]) -> dict[str, Any]:
+    def _fitting(cls, data: dict[str, Any], misfits: list[Finding]) -> dict[str, Any]:
         """The data as the fields will read it, after noting what does not fit together."""
         raise NotImplementedError
 
@@ -97,6 +101,8 @@ class Role(_Value):
     `cpus`, `memory_bytes` and `gpus` are for each task; None leaves them to the engine. Without
     a `command` of its own a role runs the job's.
     """
+
+    model_config = ConfigDict(json_schema_extra=described("A set of identical tasks; amounts are for each of them."))
 
     replicas: f.Replicas = Field(1, description="How many tasks the role has.")
     cpus: f.Cpus = Field(None, description="CPUs for each task, such as 2 or 0.5.")
@@ -125,10 +131,10 @@ class Role(_Value):
         ) -> None: ...
 
     @classmethod
-    def _fitting(cls, data: dict[str, Any], findings: list[Finding]) -> dict[str, Any]:
+    def _fitting(cls, data: dict[str, Any], misfits: list[Finding]) -> dict[str, Any]:
         if bare(data.get("standard_server")) is True and bare(data.get("command")) is not None:
             message = "cannot stand beside a command: a task runs one or the other"
-            findings.append(Finding(("standard_server",), message, "remove one of them"))
+            misfits.append(Finding(("standard_server",), message, "remove one of them"))
         return data
 
     def as_file(self) -> dict[str, Any] | int:
@@ -146,7 +152,11 @@ class Role(_Value):
             written["command"] = write_command(self.command)
         if self.standard_server:
             written["standard_server"] = True
-        return self.replicas if len(written) == 1 else written
+        if len(written) == 1:
+            return self.replicas
+        if self.replicas == 1:
+            del written["replicas"]
+        return written
 
 
 def _short(number: float) -> float:
@@ -187,6 +197,10 @@ class Job(_Value):
     bytes. `roles` holds only roles with tasks, and `strategy` is never left open.
     """
 
+    model_config = ConfigDict(
+        title="Yurt job", json_schema_extra=described("What to run with Yurt, and on which roles.")
+    )
+
     name: f.Name = Field(description="The job's name: small letters, digits and -, at most 36 characters.")
     command: f.Command = Field(None, description="What every task runs: a script with arguments, or any command.")
     strategy: f.StrategyField = Field(
@@ -215,9 +229,12 @@ class Job(_Value):
     deadline_s: f.Deadline = Field(None, alias="deadline", description="How long the whole run may take, as in 2h.")
     grace_s: f.Grace = Field(30.0, alias="grace", description="How long a task may take to end after it is asked to.")
     image: f.Image = Field(None, description="The container image, for engines that use one.")
-    engines: Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_engines)] = Field(
-        default_factory=FrozenDict, description="Options of one engine each, by its name."
-    )
+    engines: Annotated[
+        Mapping[str, Mapping[str, Any]],
+        BeforeValidator(_engines),
+        AfterValidator(freeze),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "object"}}),
+    ] = Field(default_factory=FrozenDict, description="Options of one engine each, by its name.")
 
     if TYPE_CHECKING:
 
@@ -246,9 +263,9 @@ class Job(_Value):
         ) -> None: ...
 
     @classmethod
-    def _fitting(cls, data: dict[str, Any], findings: list[Finding]) -> dict[str, Any]:
+    def _fitting(cls, data: dict[str, Any], misfits: list[Finding]) -> dict[str, Any]:
         shape = shape_of(data)
-        findings += cross_checks(shape)
+        misfits += cross_checks(shape)
         if not shape.strategy_written:
             data = {**data, "strategy": shape.strategy}
         return data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -52,24 +52,30 @@ def job_schema(engine_options: Mapping[str, type[BaseModel]] = NO_ENGINES) -> di
     models += [(model, "validation") for model in engine_options.values()]
     refs, together = models_json_schema(models, by_alias=True)
     definitions = together["$defs"]
+    definitions.pop("RoleName", None)  # the roles are listed as properties
     job = definitions.pop(refs[Job, "validation"]["$ref"].rpartition("/")[2])
     if engine_options:
         job["properties"]["engines"] |= {
             "properties": {name: refs[model, "validation"] for name, model in engine_options.items()},
             "additionalProperties": False,
         }
-    definitions.pop("RoleName", None)
-    definitions["Role"]["description"] = "A set of identical tasks; amounts are for each of them."
-    job["title"] = "Yurt job"
-    job["description"] = "What to run with Yurt, and on which roles."
-    for schema in (job, definitions["Role"]):
-        for item in schema["properties"].values():
-            _tidy(item)
     return {"$schema": _DIALECT, **job, "$defs": definitions}
+
+
+def described(description: str) -> Callable[[dict[str, Any]], None]:
+    """What an editor shows of a model, instead of the docstring for programmers."""
+
+    def change(schema: dict[str, Any]) -> None:
+        schema["description"] = description
+        for field in schema["properties"].values():
+            _tidy(field)
+
+    return change
 
 
 def _tidy(field: dict[str, Any]) -> None:
     """Leave out a default that says nothing, and write the others as a file has them."""
+    field.pop("title", None)
     default = field.pop("default", None)
     if isinstance(default, float):
         field["default"] = write_duration(default)

@@ -126,7 +126,7 @@ def read_cpus(raw: Any) -> float:
     number = _plain_number(text, raw)
     if number is None:
         raise mistake(f"must be {wanted}, not {found(raw)}")
-    if not 0 < number <= 100_000 or float(number) == 0:
+    if not 0 < number <= 100_000:
         raise mistake(f"must be above 0 and at most 100,000, not {text}")
     return float(number)
 

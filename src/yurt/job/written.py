@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike, fspath
 from typing import Any
 
 from yurt.job.findings import mistake, quoted
@@ -42,7 +43,7 @@ def found(raw: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         word = raw.text if isinstance(raw, Written) else str(value)
-        return f"{word} (a yes or no)"
+        return f"a boolean ({word})"
     if isinstance(value, int | float):
         text = number_text(raw)
         return f"the number {text[:40]}{'…' if len(text) > 40 else ''}"
@@ -72,12 +73,16 @@ def yaml_reads(raw: Any) -> str | None:
     if raw.text == "":
         return None
     as_what = {True: "true", False: "false", None: "nothing"}[raw.value]
+    if as_what == raw.text.lower():
+        as_what = "a boolean"
     return f"YAML reads {raw.text} as {as_what}"
 
 
 def read_text(raw: Any, *, wanted: str = "text") -> str:
     """Text; a number stands for its text as written. Raises a mistake for everything else."""
     value = bare(raw)
+    if isinstance(value, PathLike):
+        value = fspath(value)
     if isinstance(value, str):
         if "\0" in value:
             raise mistake(f"must be {wanted}, and text cannot hold a NUL character")

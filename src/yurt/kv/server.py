@@ -64,10 +64,10 @@ class EmbeddedStore:
 
     def close(self) -> None:
         """Close every connection and wake whoever waits, here or over HTTP. Again is no error."""
-        self.state.close()
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.stop()
+        self.state.close()
 
     def __enter__(self) -> Self:
         return self if self._loop is not None else self.start()

@@ -351,14 +351,16 @@ class State:
         info = self._sessions.remove(session)
         if info is None:
             return
+        now_s = self._clock()
         delay_s = min(info.lock_delay_s, LOCK_DELAY_MAX_S)
+        self._delays_s = {key: until_s for key, until_s in self._delays_s.items() if until_s > now_s}
         for key in [k for k, e in self._table.entries.items() if e.session == session]:
             if info.behavior == "delete":
                 self._table.delete(key, index)
             else:
                 self._table.free(key, index)
             if delay_s > 0:
-                self._delays_s[key] = self._clock() + delay_s
+                self._delays_s[key] = now_s + delay_s
 
     def _delayed(self, key: str) -> bool:
         until_s = self._delays_s.get(key)

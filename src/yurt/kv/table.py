@@ -61,11 +61,11 @@ class Table:
     # Writing
 
     def set(self, key: str, value: bytes, flags: int, index: int) -> Entry:
-        """Set a key, whoever holds its lock; the holder stays."""
+        """Set a key, whoever holds its lock; the holder stays, the count of locks starts anew."""
         old = self.entries.get(key)
         if old is None:
             return self._store(Entry(key, value, index, index, flags=flags))
-        return self._store(replace(old, value=value, flags=flags, modify_index=index))
+        return self._store(replace(old, value=value, flags=flags, modify_index=index, lock_index=0))
 
     def cas(self, key: str, value: bytes, flags: int, expected: int, index: int) -> Entry | None:
         """Set a key if its modify index is `expected` (0: if it does not exist)."""

@@ -1,9 +1,9 @@
 """One keep-alive HTTP/1.1 connection over a plain socket.
 
-Why not `http.client`: the agent has to stay under 20 MB. Measured with Python 3.11 on a process with
-nothing else in it, ``import http.client`` costs 5.7 MB (ssl and its libraries 4.2, email's parser 1.5);
-this file costs the socket module, 1.5. It also puts head and body into one send, which an unbuffered peer
-answers one round trip earlier, and a call that is blocked here can be ended from another thread.
+Why not `http.client`: the agent has to stay under 20 MB. Measured with Python 3.11, on top of socket, json
+and dataclasses (12.9 MB), ``import http.client`` brings 6.1 MB: ssl and its libraries 4.2, email's parser and
+urllib.parse 1.9; with ssl kept out of it by hand 1.9 are left, with this file nothing to speak of. It also
+puts head and body into one send, and a call that is blocked here can be ended from another thread.
 
 Speaks as much of HTTP as Consul 1.8.7 and the embedded store answer with: Content-Length, chunked, or
 until the end of the connection. Redirects are answers like any other.
@@ -103,7 +103,7 @@ class Connection:
                 # Only shut down: closing the descriptor under a thread that polls it could hand its
                 # number to somebody else's file. The thread itself drops it on its way out.
                 try:
-                    self._sock.shutdown(socket.SHUT_RDWR)
+                    socket.socket.shutdown(self._sock, socket.SHUT_RDWR)  # not TLS's own farewell
                 except OSError:
                     pass
 

@@ -6,8 +6,8 @@ On this machine the host is the launcher's process; its death ends the run. All 
 
 from __future__ import annotations
 
+import queue
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ class Host:
         self.spec = spec
         self.engine = engine
         self._options = options
-        self._wake = threading.Event()
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # a signal handler may put, unlike setting an Event
         self._changed = True
         self._server: EmbeddedStore | None = None
         self._stop_wish: tuple[bool, str] | None = None
@@ -77,14 +77,13 @@ class Host:
     def stop(self, *, at_once: bool, by: str) -> None:
         """Ask for the end of the run; may be called from a signal handler."""
         self._stop_wish = (at_once, by)
-        self._wake.set()
+        self._wakes.put(None)
 
     def serve(self, on_look: Callable[[Snapshot], None], look_s: float = _LOOK_S) -> Snapshot:
         """Until the run has ended and nothing is left of it; `on_look` is called after every look."""
         try:
             while True:
-                self._wake.wait(look_s)
-                self._wake.clear()
+                self._rest(look_s)
                 over = self._look()
                 on_look(self.snapshot)
                 if over:
@@ -92,11 +91,21 @@ class Host:
         finally:
             self.close()
 
+    def _rest(self, look_s: float) -> None:
+        """Until something wakes the host, or the time is up."""
+        try:
+            self._wakes.get(timeout=look_s)
+            while True:
+                self._wakes.get_nowait()
+        except queue.Empty:
+            pass
+
     def close(self) -> None:
         """End whatever is left, and the store."""
         self.engine.cancel()
         sweep(f"{self.spec.run_id}/", prefix=True)
         self.folder.write_snapshot(self.snapshot)
+        self.folder.forget_host()
         if self._server:
             self._server.close()
 
@@ -106,7 +115,7 @@ class Host:
 
     def _on_change(self, _state: RunState | None = None) -> None:
         self._changed = True
-        self._wake.set()
+        self._wakes.put(None)
 
     def _look(self) -> bool:
         """One look at everything; True once the run is over."""

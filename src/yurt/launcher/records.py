@@ -83,6 +83,10 @@ class RunFolder:
         pid = os.getpid()
         self._write("host.json", {"pid": pid, "started": _started(pid), "store": store, "token": token})
 
+    def forget_host(self) -> None:
+        """Nobody serves the run any more: it is over, and all of its output is there."""
+        (self.path / "host.json").unlink(missing_ok=True)
+
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """The last that was seen."""
         self._write("state.json", {**snapshot.to_json(), "written_at": time.time()})

@@ -45,7 +45,7 @@ def prepare(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> tu
     run = RunFolder(runs() / spec.run_id)
     try:
         run.create()
-        snapshot(folder, job.files, run.files, leave_out=_own_output(job))
+        snapshot(folder, job.files, run.files, leave_out=own_output(job))
         run.write_record(spec, engine=engine, job_file=str(job_file) if job_file else None)
     except OSError as error:
         run.remove()
@@ -117,7 +117,7 @@ def serve_detached() -> int:
     return verdict.exit_code if verdict else 6
 
 
-def _own_output(job: Job) -> list[Path]:
+def own_output(job: Job) -> list[Path]:
     """The folder the job publishes to, if it is one: it does not travel with the job."""
     if job.output and job.output.startswith("file:"):
         return [Path(unquote(urlsplit(job.output).path))]

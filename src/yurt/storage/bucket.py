@@ -13,8 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from yurt.storage.errors import StorageFailed
+from yurt.storage.errors import StorageFailed, from_os_error
 from yurt.storage.faults import explain
+from yurt.storage.parallel import interruptible
 from yurt.storage.place import Limits
 from yurt.storage.urls import Location
 
@@ -78,12 +79,13 @@ class Bucket:
         from obstore.store import AzureStore, GCSStore, S3Store
 
         seconds = self._limits.retry_timeout_s
+        pause = min(10, seconds / 8)
         retry: RetryConfig = {
-            "retry_timeout": timedelta(seconds=seconds),
+            "retry_timeout": timedelta(seconds=seconds - pause),  # it is looked at before a pause, not after
             "max_retries": 1000,  # time decides, not the count
             "backoff": {
                 "init_backoff": timedelta(seconds=min(0.2, seconds / 20)),
-                "max_backoff": timedelta(seconds=min(10, seconds / 5)),
+                "max_backoff": timedelta(seconds=pause),
                 "base": 2,
             },
         }
@@ -100,7 +102,10 @@ class Bucket:
             return AzureStore(name, client_options=client, retry_config=retry)
         bundle = os.environ.get("AWS_CA_BUNDLE")
         if bundle and self.endpoint.startswith("https://"):
-            client["root_certificate"] = Path(bundle).read_text(encoding="ascii", errors="replace")
+            try:
+                client["root_certificate"] = Path(bundle).read_text(encoding="ascii", errors="replace")
+            except OSError as error:
+                raise from_os_error(error, "reading the file that AWS_CA_BUNDLE names,", bundle) from error
         provider = _aws_profile(os.environ)
         if provider is None:
             return S3Store(name, client_options=client, retry_config=retry)
@@ -109,9 +114,7 @@ class Bucket:
     def put(self, key: str, content: bytes, *, kind: str = "application/octet-stream") -> None:
         """Write a small object in one request."""
         attributes = {"Content-Type": kind}
-        self._ask(
-            key, lambda: self._obstore.put(self._store, key, content, attributes=attributes, use_multipart=False)
-        )
+        self._ask(key, lambda: self._obstore.put(self._store, key, content, attributes=attributes, use_multipart=False))
 
     def put_file(self, key: str, source: Path, size_bytes: int) -> None:
         """Write a file: in one request up to `part_bytes`, in parts of it above. Memory: 4 parts at most.
@@ -124,6 +127,8 @@ class Bucket:
             self.put(key, source.read_bytes())
             return
         part = part_size(size_bytes, self._limits.part_bytes)
+        with source.open("rb"):  # obstore would say of a missing file what it says of a missing object
+            pass
         self._ask(
             key,
             lambda: self._obstore.put(
@@ -141,7 +146,8 @@ class Bucket:
         for start in range(0, size_bytes, step):
             length = min(step, size_bytes - start)
             yield self._ask(
-                key, lambda: bytes(self._obstore.get_range(self._store, key, start=start, length=length))  # noqa: B023
+                key,
+                lambda: bytes(self._obstore.get_range(self._store, key, start=start, length=length)),  # noqa: B023
             )
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -154,9 +160,7 @@ class Bucket:
 
     def keys(self, prefix: str) -> list[str]:
         """Every key below `prefix` (a whole part of a key)."""
-        return self._ask(
-            prefix, lambda: [o["path"] for page in self._obstore.list(self._store, prefix) for o in page]
-        )
+        return self._ask(prefix, lambda: [o["path"] for page in self._obstore.list(self._store, prefix) for o in page])
 
     def folders(self, prefix: str) -> list[str]:
         """The names that follow directly below `prefix` and have something below them."""
@@ -184,10 +188,12 @@ class Bucket:
     def _request(self, key: str, request: Callable[[], T]) -> T | _Missing:
         start = time.monotonic()
         try:
-            return request()
+            return interruptible(request)
         except (StorageFailed, MemoryError):
             raise
         except Exception as error:  # obstore's own tree, ValueError, OSError, botocore's: all become ours
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # a file of this machine; obstore's own FileNotFoundError (no such object) has no number
             fault = explain(
                 error,
                 bucket=self._name,
@@ -224,9 +230,9 @@ def _aws_profile(environ: Mapping[str, str]) -> S3CredentialProvider | None:
     profile = environ.get("AWS_PROFILE")
     if not profile and not has_aws_files(environ):
         return None
-    hint = "install boto3, or export the keys: eval \"$(aws configure export-credentials --format env)\""
+    hint = 'install boto3, or export the keys: eval "$(aws configure export-credentials --format env)"'
     try:
-        import boto3
+        import boto3  # type: ignore[import-untyped]
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError as error:
         if not profile:

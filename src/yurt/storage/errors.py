@@ -11,9 +11,7 @@ from yurt.storage.redact import redact
 if TYPE_CHECKING:
     from pathlib import Path
 
-Reason: TypeAlias = Literal[
-    "no-model", "no-space", "denied", "not-found", "unavailable", "corrupt", "other"
-]
+Reason: TypeAlias = Literal["no-model", "no-space", "denied", "not-found", "unavailable", "corrupt", "other"]
 """What kind of fault it was.
 
 no-model: the script saved nothing. no-space: the place is full. denied: credentials or permissions.

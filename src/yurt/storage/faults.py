@@ -18,6 +18,7 @@ _CAUSES = (
     ("Connection refused", "connection refused"),
     ("failed to lookup address", "the host's name is unknown"),
     ("dns error", "the host's name is unknown"),
+    ("InvalidCertificate", "its TLS certificate is not trusted (AWS_CA_BUNDLE or SSL_CERT_FILE names your own)"),
     ("certificate", "its TLS certificate is not trusted"),
     ("Timeout", "no answer in time"),
     ("operation timed out", "no answer in time"),
@@ -68,8 +69,8 @@ def explain(
     `bucket` is ``scheme://name``, `endpoint` the configured one or empty, `elapsed_s` the time spent.
     """
     text = str(error)
-    summary = text.split("\n\nDebug source:")[0]
-    scheme = bucket.split(":", 1)[0]
+    summary = text.partition("\n\nDebug source:")[0]
+    scheme = bucket.partition(":")[0]
     at = f" (at {endpoint})" if endpoint else ""
     code = _code(summary)
     status = _STATUS.search(summary)
@@ -77,9 +78,7 @@ def explain(
     where = f"{bucket}/{key}" if key else bucket
 
     if any(mark in text for mark in _METADATA):
-        return StorageFailed(
-            f"no credentials were found for {bucket}", reason="denied", hint=_CREDENTIAL_HINTS[scheme]
-        )
+        return StorageFailed(f"no credentials were found for {bucket}", reason="denied", hint=_CREDENTIAL_HINTS[scheme])
     if code in ("NoSuchBucket", "ContainerNotFound") or re.search(r"(bucket|container) does not exist", summary):
         noun = "container" if scheme == "az" else "bucket"
         return StorageFailed(
@@ -115,7 +114,7 @@ def explain(
     return StorageFailed(
         f"{bucket} answered{at}: {detail}" if status else f"{bucket} cannot be used: {detail}",
         reason="other",
-        hint=f"check the settings of {bucket.split('://')[0]}: {_CREDENTIAL_HINTS[scheme]}",
+        hint=f"check the settings of {scheme}: {_CREDENTIAL_HINTS[scheme]}",
     )
 
 

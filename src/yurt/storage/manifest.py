@@ -77,9 +77,7 @@ def parse_manifest(text: bytes, where: str) -> Manifest:
     """
     try:
         value = json.loads(text)
-        files = tuple(
-            FileEntry(str(f["path"]), int(f["size_bytes"]), str(f["sha256"])) for f in value["files"]
-        )
+        files = tuple(FileEntry(str(f["path"]), int(f["size_bytes"]), str(f["sha256"])) for f in value["files"])
         manifest = Manifest(str(value["version"]), files, str(value["created"]), dict(value["meta"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageFailed(

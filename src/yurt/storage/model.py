@@ -11,7 +11,7 @@ from pathlib import Path
 
 from yurt.storage.errors import StorageFailed, from_os_error
 from yurt.storage.manifest import FileEntry
-from yurt.storage.urls import MANIFEST, unfit
+from yurt.storage.urls import CLAIM, MANIFEST, unfit
 
 BLOCK_BYTES = 1024 * 1024
 
@@ -41,7 +41,7 @@ def scan(folder: Path) -> list[ModelFile]:
     Raises:
         StorageFailed: no-model when there is no file; other for a link that leaves the folder, leads nowhere
             or in a circle, for sockets, pipes and devices, for names no object store can hold, and for a
-            file called ``manifest.json`` at the top; denied when something cannot be read.
+            file called ``manifest.json`` or ``.publishing`` at the top; denied when something cannot be read.
     """
     try:
         root = folder.resolve(strict=True)
@@ -56,9 +56,10 @@ def scan(folder: Path) -> list[ModelFile]:
             reason="no-model",
             hint="save the model to the folder that YURT_MODEL_DIR names before the script ends",
         )
-    if any(f.path == MANIFEST for f in files):
+    taken = next((f.path for f in files if f.path in (MANIFEST, CLAIM)), None)
+    if taken is not None:
         raise StorageFailed(
-            f"the model in {folder} has a file {MANIFEST} at its top, a name that Yurt writes itself",
+            f"the model in {folder} has a file {taken} at its top, a name that Yurt writes itself",
             reason="other",
             hint="save that file under another name or in a folder",
         )
@@ -93,9 +94,7 @@ def _follow(link: Path, root: Path, path: str) -> Path:
     except (FileNotFoundError, RuntimeError) as error:  # RuntimeError: a circle, CPython 3.11
         raise _refuse(f"the link {path} in the model leads nowhere", "remove the link") from error
     if not real.is_relative_to(root):
-        raise _refuse(
-            f"the link {path} in the model leaves the model's folder", "copy the file into the model instead"
-        )
+        raise _refuse(f"the link {path} in the model leaves the model's folder", "copy the file into the model instead")
     return real
 
 

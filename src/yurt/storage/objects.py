@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from yurt.storage.bucket import PARTS_AT_ONCE, Bucket, part_size
+from yurt.storage.bucket import Bucket, part_size
 from yurt.storage.errors import StorageFailed, from_os_error, other_content
 from yurt.storage.manifest import FileEntry, Manifest, new_manifest, parse_manifest
 from yurt.storage.model import Hashed, ModelFile, changed, hash_file
 from yurt.storage.parallel import for_each
 from yurt.storage.place import Limits
-from yurt.storage.urls import LATEST, MANIFEST, Location, check_version
+from yurt.storage.urls import CLAIM, LATEST, MANIFEST, Location, check_version
 
-CLAIM = ".publishing"
 _FILES_AT_ONCE = 4
 _MD5_ETAG = re.compile(r"[0-9a-f]{32}(-\d+)?")
 _TRIES = 2
@@ -53,7 +52,7 @@ class ObjectStore:
         if earlier not in (None, claim):
             self._remove_strangers(version, manifest)
         self._put_manifest(manifest)
-        self._bucket.delete(self._key(version, CLAIM))
+        self._tidy(lambda: [self._key(version, CLAIM)])
         self._point_to(version)
         return manifest
 
@@ -88,9 +87,9 @@ class ObjectStore:
         def one(item: tuple[ModelFile, Hashed]) -> None:
             file, hashed = item
             key = self._key(version, file.path)
-            if again and self._wrong(key, hashed) is None:
+            if again and self._is_whole(key, hashed):
                 return
-            for attempt in range(_TRIES):
+            for _ in range(_TRIES):
                 self._check_claim(version, claim)
                 try:
                     self._bucket.put_file(key, file.source, hashed.entry.size_bytes)
@@ -114,6 +113,14 @@ class ObjectStore:
         for_each(large, one, at_once=1)
         self._check_claim(version, claim)
 
+    def _is_whole(self, key: str, hashed: Hashed) -> bool:
+        try:
+            return self._wrong(key, hashed) is None
+        except StorageFailed as error:
+            if error.reason == "denied":  # not there, for credentials that may not list: see _find_manifest
+                return False
+            raise
+
     def _check_claim(self, version: str, claim: bytes | None) -> None:
         if claim is None:
             return
@@ -122,7 +129,7 @@ class ObjectStore:
             return
         if there is None:
             found = self._find_manifest(version)  # somebody with the same content was faster, and has ended
-            if found is None or new_claim(found) == claim:
+            if found is None or found.content.encode() == claim:
                 return
             raise other_content(self.location.url(version))
         raise StorageFailed(
@@ -152,9 +159,16 @@ class ObjectStore:
     def _remove_strangers(self, version: str, manifest: Manifest) -> None:
         """Remove what an unfinished publish of another content left below this version."""
         ours = {self._key(version, f.path) for f in manifest.files} | {self._key(version, CLAIM)}
-        for key in self._bucket.keys(self._key(version)):
-            if key not in ours:
+        self._tidy(lambda: [key for key in self._bucket.keys(self._key(version)) if key not in ours])
+
+    def _tidy(self, keys: Callable[[], list[str]]) -> None:
+        """Delete what is only litter. Credentials that may not list or delete are no reason to fail."""
+        try:
+            for key in keys():
                 self._bucket.delete(key)
+        except StorageFailed as error:
+            if error.reason not in ("denied", "other"):
+                raise
 
     def _put_manifest(self, manifest: Manifest) -> None:
         key = self._key(manifest.version, MANIFEST)
@@ -220,6 +234,6 @@ class ObjectStore:
     def check(self, needed_bytes: int) -> None:
         """See Place.check. An object store's room cannot be asked for."""
         del needed_bytes
-        key = self._key(f".yurt-check-{hashlib.sha256(repr(id(self)).encode()).hexdigest()[:8]}")
+        key = self._key(".yurt-check")
         self._bucket.put(key, b"yurt\n")
-        self._bucket.delete(key)
+        self._tidy(lambda: [key])

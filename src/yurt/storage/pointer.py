@@ -47,7 +47,7 @@ def read_pointer(root: Path) -> str | None:
     latest = root / LATEST
     try:
         if latest.is_symlink():
-            return Path(os.readlink(latest)).name
+            return latest.readlink().name
         return latest.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|SAS", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSW|KEY", re.IGNORECASE)
 _USER_INFO = re.compile(r"(?<=://)[^/\s@'\"]+@")
 _SIGNED_QUERY = re.compile(r"(?i)\b((?:sig|signature|token|credential|x-(?:amz|goog)-[a-z-]+)=)[^&\s'\"]+")
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null", "auto", "default"})
@@ -19,8 +19,8 @@ HIDDEN = "***"
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     """`text` without secrets.
 
-    Hidden are the values of environment variables whose name speaks of a token, secret, password, key or
-    credential (as they stand, and percent-encoded), the user part of URLs, and the signature of signed ones.
+    Hidden are the values of environment variables whose name speaks of a token, secret, password or key (as
+    they stand, and percent-encoded), the user part of URLs, and the signature of signed ones.
     Values under 4 characters and words like ``true`` are no secrets: hiding them would only spoil the text.
     """
     for secret in _secrets(os.environ if environ is None else environ):

@@ -15,7 +15,9 @@ Scheme: TypeAlias = Literal["file", "s3", "gs", "az"]
 
 LATEST = "latest"
 MANIFEST = "manifest.json"
+CLAIM = ".publishing"
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _HAS_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _SCHEMES: dict[str, Scheme] = {"file": "file", "s3": "s3", "gs": "gs", "az": "az"}
 
@@ -70,7 +72,7 @@ def parse_output(output: str | Path) -> Location:
     if scheme == "file":
         return _file_url(text, rest)
     bucket, _, path = rest.removeprefix("//").partition("/")
-    path = path.strip("/")
+    path = path.removesuffix("/")
     if not rest.startswith("//") or not bucket:
         raise UsageError(f"the output {redact(text)} names no bucket", hint=f"write {scheme}://BUCKET/PREFIX")
     if "@" in bucket:
@@ -123,4 +125,4 @@ def unfit(part: str) -> bool:
     Empty, ``.``, ``..`` and control characters are refused by object_store, which obstore (0.12) stands on;
     names that are no valid Unicode have no form in JSON or in a URL.
     """
-    return part in ("", ".", "..") or any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in part)
+    return part in ("", ".", "..") or _UNFIT.search(part) is not None

@@ -99,7 +99,7 @@ class LocalEngine:
     def _start(self, task: str) -> None:
         self._starts[task] = self._starts.get(task, 0) + 1
         agent = dict(self._agents[task])
-        config = {**json.loads(agent["config"]), "allocation": self._allocation(task)}
+        config = {**agent["config"], "allocation": self._allocation(task)}
         self._processes[task] = AgentProcess({**agent, "config": json.dumps(config)})
 
 

@@ -57,7 +57,7 @@ def render(run: RunSpec, place: Place, options: LocalOptions, machine: Machine) 
                 "log": str(folder / "log"),
                 # -I -S: neither the user's variables nor site-packages change the agent, and it starts in 50 ms
                 "command": [machine.python, "-I", "-S", str(place.agent), "-"],
-                "config": config.dumps(),
+                "config": config.to_json(),
             }
         )
     return {"run": run.run_id, "notes": notes, "agents": agents}

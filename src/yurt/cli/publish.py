@@ -1,0 +1,41 @@
+"""``yurt publish``: put the model of a run where it belongs, after all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from yurt.cli import words
+from yurt.cli.common import JSON, ONE_RUN
+from yurt.cli.out import standard_output
+
+
+@click.command()
+@ONE_RUN
+@click.option(
+    "--to", metavar="FOLDER_OR_URL", help="Where, in place of the job's output: a folder, s3://, gs:// or az://."
+)
+@JSON
+def publish(run_id: str, to: str | None, as_json: bool) -> None:
+    """Publish the model of a run that has trained: after a failed publish, again, or elsewhere.
+
+    RUN is an id, or the beginning of one. What is there already and whole is not sent again.
+    The exit code is 0, or 5 if it could not be published; the model is kept then.
+    """
+    from pathlib import Path
+
+    from yurt.launcher.records import find
+    from yurt.launcher.republish import republish
+
+    folder = find(run_id)
+    place = str(Path(to).absolute()) if to and "://" not in to else to
+    done = republish(folder, place)
+    if as_json:
+        standard_output().say(json.dumps({"run": folder.run_id, "published": {"ok": True, **asdict(done)}}))
+    else:
+        standard_output().say(
+            f"yurt: {folder.run_id}: model: {words.place(done.place)} (latest points to it), "
+            f"{words.counted(done.files, 'file')}, {words.size(done.bytes)}"
+        )
