@@ -35,7 +35,7 @@ class Publishing:
                 json.dump(meta, file)
             self._popen = subprocess.Popen(
                 [*command, "--version", run.run_id, "--meta-file", meta_file],
-                env={**os.environ, **config.environment, names.PROCESS: mark(config)},
+                env={**os.environ, **config.environment, **run.task(config.task).env, names.PROCESS: mark(config)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -76,7 +76,7 @@ def _page(found: Checked) -> Iterator[str]:
     yield table([head, *(_row(role) for role in found.roles)])
     yield f"{words.counted(found.files, 'file')} would travel with it"
     if spec.output and not found.output_problem:
-        yield f"the model would go to {spec.output}, which can be written"
+        yield f"the model would go to {words.output(spec.output)}, which can be written"
     elif not spec.output:
         yield "nothing would be published: the job names no output"
     if not found.here:

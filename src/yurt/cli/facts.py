@@ -21,7 +21,7 @@ def facts(folder: RunFolder, snapshot: Snapshot | None = None) -> dict[str, Any]
     return {
         **_run(record, spec, seen),
         "causes": [asdict(cause) for cause in seen.state.causes] if seen else [],
-        "tasks": [_task(spec, task, seen) for task in spec.tasks],
+        "tasks": [_task(spec, task, seen, over=folder.host() is None) for task in spec.tasks],
         "folder": str(folder.path),
     }
 
@@ -63,12 +63,12 @@ def _run(record: Mapping[str, Any], spec: RunSpec, seen: Snapshot | None) -> dic
     }
 
 
-def _task(spec: RunSpec, task: TaskSpec, seen: Snapshot | None) -> dict[str, Any]:
+def _task(spec: RunSpec, task: TaskSpec, seen: Snapshot | None, *, over: bool) -> dict[str, Any]:
     member: Member | None = seen.members.get(task.name) if seen else None
     beat = seen.beats.get(task.name) if seen else None
     return {
         "task": task.name,
-        "state": task_state(spec, seen, task.name),
+        "state": task_state(spec, seen, task.name, over=over),
         "attempt": member.attempt if member else 0,
         "placed_on": member.placed_on if member else None,
         "address": member.address if member else None,

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import time
-import traceback
-from pathlib import Path
 
 import click
 
@@ -34,6 +30,8 @@ def say_usage(error: click.ClickException) -> int:
 
 def say_internal(error: Exception) -> int:
     """Tell a fault of ours, and keep the traceback in a file."""
+    import traceback
+
     text = "".join(traceback.format_exception(error))
     first = f"{type(error).__name__}: {error}".splitlines()[0]
     _tell(f"yurt: internal error: {first} (this is a fault in Yurt; details: {_keep(text)})")
@@ -59,6 +57,10 @@ def _tell(text: str) -> None:
 
 
 def _keep(text: str) -> str:
+    import tempfile
+    import time
+    from pathlib import Path
+
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     try:
         from yurt.launcher.home import home

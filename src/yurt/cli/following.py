@@ -27,7 +27,7 @@ class Reading:
         self._logs = logs
         self._offsets = dict(starts)
         self._readers = {task: LineReader() for task in logs}
-        self._marks = marks
+        self.marks = marks
         self._out = out
 
     def in_order_of_time(self) -> None:
@@ -47,13 +47,13 @@ class Reading:
     def end(self) -> None:
         """What stands at the end of a log without a newline."""
         for task, reader in self._readers.items():
-            self._out.write(self._marks.mark(task, reader.end()))
+            self._out.write(self.marks.mark(task, reader.end()))
 
     def _pass_on(self, task: str, end: int | None) -> bool:
         came = False
         while data := self._logs[task].read(self._offsets[task], end):
             self._offsets[task] += len(data)
-            self._out.write(self._marks.mark(task, self._readers[task].feed(data)))
+            self._out.write(self.marks.mark(task, self._readers[task].feed(data)))
             came = True
         return came
 
@@ -67,7 +67,7 @@ def follow_to_end(folder: RunFolder, reading: Reading, out: Out) -> int:
         came = reading.what_came()
         if snapshot is not None:
             if told is not None:
-                out.write("".join(f"yurt: {line}\n" for line in restarts(spec, told.state, snapshot.state)))
+                out.write(reading.marks.own(restarts(spec, told.state, snapshot.state)))
             told = snapshot
         if ended and not came:
             break
@@ -77,5 +77,5 @@ def follow_to_end(folder: RunFolder, reading: Reading, out: Out) -> int:
     reading.end()
     assert told
     assert told.state.verdict
-    out.say(f"yurt: {sentence(spec, told.state, told.state.verdict, colour=False)}")
+    out.write(reading.marks.own([sentence(spec, told.state, told.state.verdict, colour=False)]))
     return told.state.verdict.exit_code

@@ -22,7 +22,9 @@ _PHASES: Final = {
     ENDED: "ending",
 }
 #: Characters of the bar that says how far a task is.
-_BAR: Final = 16
+BAR: Final = 12
+#: Where the metrics stand among a row's cells: they are the first to go where the terminal is narrow.
+METRICS: Final = 3
 #: As many metrics beside the loss are shown.
 _METRICS: Final = 2
 
@@ -60,21 +62,21 @@ def frame(spec: RunSpec, snapshot: Snapshot, now: float, most_rows: int) -> Fram
 
 def bar(share: float) -> tuple[str, str]:
     """The done and the open part of a bar."""
-    done = round(max(0.0, min(share, 1.0)) * _BAR)
-    return "━" * done, "─" * (_BAR - done)
+    done = round(max(0.0, min(share, 1.0)) * BAR)
+    return "━" * done, "─" * (BAR - done)
 
 
 def _more(spec: RunSpec, snapshot: Snapshot, rest: list[str]) -> str:
     if not rest:
         return ""
-    states = [task_state(spec, snapshot, name) for name in rest]
+    states = [task_state(spec, snapshot, name, over=False) for name in rest]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     return f"and {words.counted(len(rest), 'task')} more: {counts}"
 
 
 def _row(spec: RunSpec, snapshot: Snapshot, task: str) -> Row:
     beat = snapshot.beats.get(task)
-    state = task_state(spec, snapshot, task)
+    state = task_state(spec, snapshot, task, over=False)
     progress = beat.progress if beat and state in (RUNNING, "finished", "publishing") else {}
     return Row(task, state, _share(progress), _cells(progress))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
@@ -11,7 +13,7 @@ from rich.live import Live as RichLive
 from rich.segment import Segment
 from rich.text import Text
 
-from yurt.cli.frame import Frame, Row, bar, frame
+from yurt.cli.frame import BAR, METRICS, Frame, Row, bar, frame
 from yurt.cli.marks import Marks
 from yurt.cli.out import Out
 from yurt.contract.spec import RunSpec
@@ -23,6 +25,8 @@ _REDRAW_S: Final = 0.25
 _LEFT_LINES: Final = 6
 #: Characters of output that are gathered for one writing, at most.
 _GATHERED: Final = 1 << 20
+_GAP: Final = 2
+_STATE_WIDTH: Final = 10
 _STYLES: Final = {"running": "green", "finished": "green", "failed": "bold red", "lost": "bold red", "stopped": "dim"}
 
 
@@ -91,28 +95,36 @@ class Live:
             self._out.write(text)
 
     def _drawing(self, wanted: Frame) -> Group:
-        cells = [row.cells for row in wanted.rows]
-        widths = [
-            max((len(row[column]) for row in cells), default=0) for column in range(len(cells[0]) if cells else 0)
-        ]
-        known = self._widths or [0] * len(widths)
+        columns = zip(*(row.cells for row in wanted.rows), strict=True)
+        widths = [max(len(cell) for cell in column) for column in columns]
         # A column never gets narrower: numbers that change their length would make the lines dance.
-        self._widths = [max(pair) for pair in zip(widths, known, strict=True)] if widths else known
+        self._widths = [max(pair) for pair in zip_longest(widths, self._widths, fillvalue=0)]
         task_width = max((len(row.task) for row in wanted.rows), default=0)
+        layout = self._layout(task_width, has_bar=any(row.share is not None for row in wanted.rows))
         drawn = [Text(f"── {wanted.head} ──", style="dim", no_wrap=True, overflow="crop")]
-        drawn += [self._row(row, task_width) for row in wanted.rows]
+        drawn += [self._row(row, task_width, layout) for row in wanted.rows]
         if wanted.more:
             drawn.append(Text(wanted.more, style="dim", no_wrap=True, overflow="crop"))
         return Group(*drawn)
 
-    def _row(self, row: Row, task_width: int) -> Text:
+    def _layout(self, task_width: int, *, has_bar: bool) -> _Layout:
+        """What there is room for: without the metrics, then without the bar."""
+        widths = list(self._widths)
+        left = self._console.width - task_width - _GAP - _STATE_WIDTH - sum(width + _GAP for width in widths if width)
+        bar_width = BAR + _GAP if has_bar else 0
+        if left < bar_width and widths[METRICS:]:
+            left += widths[METRICS] + _GAP
+            widths[METRICS] = 0
+        return _Layout(tuple(widths), bar=has_bar and left >= bar_width)
+
+    def _row(self, row: Row, task_width: int, layout: _Layout) -> Text:
         text = Text(no_wrap=True, overflow="crop")
         text.append(f"{row.task:<{task_width}}", style=self._marks.style(row.task))
-        text.append(f"  {row.state:<10}", style=_STYLES.get(row.state, "yellow"))
-        if row.share is not None:
-            done, rest = bar(row.share)
+        text.append(f"  {row.state:<{_STATE_WIDTH}}", style=_STYLES.get(row.state, "yellow"))
+        if layout.bar:
+            done, rest = bar(row.share) if row.share is not None else (" " * BAR, "")
             text.append(f"  {done}", style="green").append(rest, style="dim")
-        for cell, width in zip(row.cells, self._widths, strict=True):
+        for cell, width in zip(row.cells, layout.widths, strict=True):
             if width:
                 text.append(f"  {cell:<{width}}")
         return text
@@ -122,6 +134,14 @@ class Live:
             return os.tcgetpgrp(self._out.fileno()) == os.getpgrp()
         except OSError:
             return True  # not our controlling terminal: nobody else writes to it
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The widths of the cells, 0 for one that is left out, and whether there is a bar."""
+
+    widths: tuple[int, ...]
+    bar: bool
 
 
 class _AsItIs:

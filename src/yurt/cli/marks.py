@@ -39,16 +39,26 @@ def painted(text: str, code: int, *, colour: bool) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if colour else text
 
 
+def own_line(text: str, *, colour: bool) -> str:
+    """A line of Yurt's own, among those of the tasks: ``yurt: text``."""
+    return f"{painted('yurt:', BOLD, colour=colour)} {text}"
+
+
 class Marks:
     """The mark of each task, all of one width."""
 
     def __init__(self, tasks: Iterable[str], *, colour: bool) -> None:
         names = list(tasks)
         width = max((len(name) for name in names), default=0)
+        self._colour = colour
         self._styles = dict(zip(names, itertools.cycle(_COLOURS), strict=False))
         self._marks = {
             name: painted(f"{name:<{width}} |", _COLOURS[self._styles[name]], colour=colour) + " " for name in names
         }
+
+    def own(self, lines: Iterable[str]) -> str:
+        """Lines of Yurt's own, each with its newline."""
+        return "".join(f"{own_line(line, colour=self._colour)}\n" for line in lines)
 
     def style(self, task: str) -> str:
         """The name of the task's colour."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yurt.cli.words import counted, seconds
+from yurt.cli.words import counted, output, seconds
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import CANCELLED, CLOSING, RUNNING, RunState
 
@@ -17,7 +17,9 @@ def news(spec: RunSpec, before: RunState, after: RunState) -> list[str]:
         there = f"all {count} tasks are" if count > 1 else "its task is"
         said.append(f"training ({there} there after {seconds(after.since - since)})")
     if moved and after.phase == CLOSING:
-        said.append(f"{spec.deciding} finished" + ("; publishing the model" if spec.output else ""))
+        said.append(
+            f"{spec.deciding} finished" + (f"; publishing the model to {output(spec.output)}" if spec.output else "")
+        )
     if before.verdict is None and after.verdict is not None and after.verdict.outcome == CANCELLED:
         by_us = after.verdict.message.endswith("Ctrl-C")
         word = "stopping (Ctrl-C again to end at once)" if by_us else f"{after.verdict.message}; its tasks are ending"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from yurt.cli.common import ENGINE, JOB_FILE
-from yurt.cli.marks import Marks, colour_wanted
+from yurt.cli.marks import Marks, colour_wanted, own_line
 from yurt.cli.out import Out, standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def _stay(loaded: LoadedJob, engine: str, way: _Way) -> int:
     except BaseException:
         folder.remove()
         raise
-    way.out.say(f"yurt: {beginning(spec, _where(host))}")
+    way.out.say(own_line(beginning(spec, _where(host)), colour=way.colour))
     for note in host.notes:
-        way.out.say(f"yurt: {note}")
+        way.out.say(own_line(note, colour=way.colour))
     snapshot = _serve(host, way)
     way.out.say(summary(spec, snapshot, folder, colour=way.colour))
     if way.as_json:

@@ -129,5 +129,5 @@ class Show:
     def _tell(self, view: View) -> None:
         now = self._latest.state
         if now is not self._told:
-            view.lines("".join(f"yurt: {line}\n" for line in news(self._spec, self._told, now)))
+            view.lines(self._marks.own(news(self._spec, self._told, now)))
             self._told = now

@@ -15,13 +15,17 @@ RUNNING: Final = "running"
 PUBLISHING: Final = "publishing"  # it has finished and puts the model where the job says
 FINISHED: Final = "finished"
 FAILED: Final = "failed"
+STOPPING: Final = "stopping"  # the run is at its end, the task not yet
 STOPPED: Final = "stopped"  # by Yurt: whatever it answered, this is no failure
 GONE: Final = "lost"  # its agent or machine is gone
-STATES: Final = (STARTING, JOINING, READY, RUNNING, PUBLISHING, FINISHED, FAILED, STOPPED, GONE)
+STATES: Final = (STARTING, JOINING, READY, RUNNING, PUBLISHING, FINISHED, FAILED, STOPPING, STOPPED, GONE)
 
 
-def task_state(spec: RunSpec, snapshot: Snapshot | None, task: str) -> str:
-    """One of `STATES`. Once the run has failed, the first task that did has failed; the rest were stopped."""
+def task_state(spec: RunSpec, snapshot: Snapshot | None, task: str, *, over: bool) -> str:
+    """One of `STATES`; `over` says that nobody serves the run any more.
+
+    Once the run has failed, the first task that did has failed; the rest were stopped.
+    """
     if snapshot is None:
         return STARTING
     state, member = snapshot.state, snapshot.members.get(task)
@@ -30,7 +34,7 @@ def task_state(spec: RunSpec, snapshot: Snapshot | None, task: str) -> str:
     if member.exit is not None and member.status in (EXITED, LOST):
         return _ended(spec, state, member)
     if state.verdict is not None:
-        return STOPPED
+        return STOPPED if over else STOPPING
     return {JOINED: JOINING, REACHABLE: READY, STARTED: RUNNING}.get(member.status, STARTING)
 
 

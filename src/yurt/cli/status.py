@@ -64,10 +64,10 @@ def _page(folder: RunFolder, spec: RunSpec, snapshot: Snapshot | None) -> Iterat
     for cause in state.causes:
         yield f"            {time.strftime('%H:%M:%S', time.localtime(cause.at))} {cause.message}"
     yield ""
-    yield _tasks(spec, snapshot)
+    yield _tasks(spec, snapshot, over=folder.host() is None)
 
 
-def _tasks(spec: RunSpec, snapshot: Snapshot) -> str:
+def _tasks(spec: RunSpec, snapshot: Snapshot, *, over: bool) -> str:
     from yurt.cli.states import task_state
     from yurt.cli.table import table
     from yurt.contract.exits import in_words as end_in_words
@@ -77,7 +77,7 @@ def _tasks(spec: RunSpec, snapshot: Snapshot) -> str:
     for task in spec.tasks:
         member, beat = snapshot.members.get(task.name), snapshot.beats.get(task.name)
         told = in_words(beat.progress) if beat else ""
-        state = task_state(spec, snapshot, task.name)
+        state = task_state(spec, snapshot, task.name, over=over)
         if state in ("failed", "lost") and member and member.exit:
             told = end_in_words(member.exit)
         rows.append((task.name, state, str(member.attempt) if member else "", member.placed_on if member else "", told))

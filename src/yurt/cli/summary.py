@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from yurt.cli import words
-from yurt.cli.marks import GREEN, RED, YELLOW, painted
+from yurt.cli.marks import GREEN, RED, YELLOW, own_line, painted
 from yurt.contract.progress import in_words
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, FAILED, PUBLISH_FAILED, SUCCEEDED, Beat, RunState, Verdict
@@ -21,7 +21,7 @@ def summary(spec: RunSpec, snapshot: Snapshot, folder: RunFolder, *, colour: boo
     """Several lines. The run has its verdict."""
     verdict = snapshot.state.verdict
     assert verdict
-    lines = [f"yurt: {sentence(spec, snapshot.state, verdict, colour=colour)}"]
+    lines = [own_line(sentence(spec, snapshot.state, verdict, colour=colour), colour=colour)]
     lines += [f"{_INDENT}{line}" for line in _details(spec, snapshot, folder, verdict)]
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 
 def seconds(value: float) -> str:
@@ -46,6 +47,12 @@ def listed(names: Sequence[str]) -> str:
     if len(names) > 6:
         return f"{', '.join(names[:5])} and {len(names) - 5} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def output(url: str) -> str:
+    """An output as a person would type it: folders as paths."""
+    scheme, _, path = url.partition("://")
+    return place(unquote(path)) if scheme == "file" else url
 
 
 def place(path: str) -> str:

@@ -20,7 +20,7 @@ _EPOCH = re.compile(r"^Epoch (\d+)/(\d+)\s*$")
 _STEP = re.compile(r"^\s*(\d+)/(\d+)\s+(?:\[|\S*━|-\s)")
 _UNKNOWN_STEP = re.compile(r"^\s*(\d+)/Unknown\s")
 _VALUE = re.compile(r"(?:^|[\s-])([A-Za-z_][\w./]*): (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf|-inf)(?=\s|$)")
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Za-z0-9]|\x1b[=>]")
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Za-z0-9]|\x1b[=>]")
 _IGNORED = {"ETA"}
 
 

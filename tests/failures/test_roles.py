@@ -1,0 +1,150 @@
+"""Every role and strategy, on real TensorFlow processes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.scripts import BRANCHING, COORDINATOR, MULTI_WORKER
+
+pytestmark = pytest.mark.tensorflow
+
+PS = {
+    "name": "ps",
+    "command": "python train.py",
+    "strategy": "parameter-server",
+    "output": "./models",
+    "restart": "on-failure",
+    "grace": "2s",
+}
+SERVERS = {"worker": {"replicas": 2, "standard_server": True}, "ps": {"replicas": 1, "standard_server": True}}
+
+
+def total(folder) -> float:
+    return float((folder.path / "job/models/latest/total.txt").read_text())
+
+
+def test_the_script_is_the_coordinator_alone_and_the_standard_server_serves(folder):
+    run = folder.start(folder.write({**PS, "roles": {"chief": 1, **SERVERS}}, train=COORDINATOR))
+    assert run.wait() == 0, run.output
+    assert total(folder) == 20
+    assert [run.member(task)["exit"]["reason"] for task in ("worker/0", "ps/0")] == ["stopped", "stopped"]
+    run.assert_nothing_left()
+
+
+def test_a_script_that_branches_on_its_role(folder):
+    run = folder.start(folder.write({**PS, "roles": {"chief": 1, "worker": 1, "ps": 1}}, train=BRANCHING))
+    assert run.wait() == 0, run.output
+    assert total(folder) == 20
+
+
+def test_a_lost_worker_comes_back_alone(folder):
+    values = {**PS, "roles": {"chief": 1, **SERVERS}, "env": {"STEPS": 60, "STEP_S": 0.1}}
+    run = folder.start(folder.write(values, train=COORDINATOR))
+    run.wait_for_line("worker/1", "serves")
+    time.sleep(1.5)
+    run.kill(run.pid("worker/1"))
+    assert run.wait() == 0, run.output
+    state = run.state()
+    assert (state["generation"], state["restarts"], state["attempts"]) == (0, 1, {"worker/1": 1})
+    assert total(folder) >= 60  # a step that was under way may run twice
+    assert run.log("chief/0").count("total") == 1
+
+
+def test_a_lost_worker_whose_agent_is_killed_comes_back_at_its_address(folder):
+    values = {**PS, "roles": {"chief": 1, **SERVERS}, "env": {"STEPS": 60, "STEP_S": 0.1}}
+    run = folder.start(folder.write(values, train=COORDINATOR))
+    run.wait_for_line("worker/1", "serves")
+    address = run.member("worker/1")["address"]
+    time.sleep(1.5)
+    run.kill(run.agent_pid("worker/1"))
+    assert run.wait() == 0, run.output
+    assert run.state()["generation"] == 0
+    assert run.member("worker/1")["address"] == address
+
+
+def test_a_lost_ps_starts_the_gang_again(folder):
+    values = {**PS, "roles": {"chief": 1, **SERVERS}, "env": {"STEPS": 60, "STEP_S": 0.1}}
+    run = folder.start(folder.write(values, train=COORDINATOR))
+    run.wait_for_line("ps/0", "serves")
+    time.sleep(1.5)
+    run.kill(run.pid("ps/0"))
+    assert run.wait() == 0, run.output
+    assert (run.state()["generation"], run.state()["causes"][0]["task"]) == (1, "ps/0")
+
+
+EVALUATOR = """
+import os, time
+seen = set()
+folder = os.environ["YURT_CHECKPOINT_DIR"]
+while True:
+    for name in sorted(set(os.listdir(folder)) - seen):
+        seen.add(name)
+        print("evaluated", name, flush=True)
+    time.sleep(0.1)
+"""
+
+
+def test_an_evaluator_beside_workers_is_in_nobodys_cluster_and_gets_a_grace_time(folder):
+    script = MULTI_WORKER + "\nopen(os.environ['YURT_CHECKPOINT_DIR'] + '/last', 'w').close()\n"
+    values = {
+        "name": "eval",
+        "command": "python train.py",
+        "strategy": "multi-worker-mirrored",
+        "roles": {"worker": 2, "evaluator": {"command": "python -u evaluate.py"}},
+        "grace": "3s",
+    }
+    run = folder.start(folder.write(values, train=script, evaluate=EVALUATOR))
+    assert run.wait() == 0, run.output
+    assert "evaluated last" in run.log("evaluator/0")
+    assert '"evaluator"' not in (run.path / "tasks/worker-0/tf_config.json").read_text()
+    assert '"evaluator"' in (run.path / "tasks/evaluator-0/tf_config.json").read_text()
+
+
+def test_an_evaluator_that_fails_decides_nothing(folder):
+    values = {
+        "name": "eval",
+        "command": "python train.py",
+        "roles": {"worker": 2, "evaluator": {"command": "python -c 'raise SystemExit(1)'"}},
+        "restart": "never",
+    }
+    run = folder.start(folder.write(values, train=MULTI_WORKER))
+    assert run.wait() == 0, run.output
+    assert run.member("evaluator/0")["exit"]["code"] == 1
+
+
+def test_chief_and_workers_and_one_device(folder):
+    script = "import os\nprint('config', os.environ['TF_CONFIG'])\n" + MULTI_WORKER
+    values = {"name": "cw", "command": "python train.py", "roles": {"chief": 1, "worker": 1}}
+    run = folder.start(folder.write(values, train=script))
+    assert run.wait() == 0, run.output
+    assert '"chief": ["127.0.0.1:' in run.log("worker/0")
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "one-device", "none"])
+def test_strategies_of_one_task_get_a_one_worker_tf_config(folder, strategy):
+    script = "import json, os\nprint(sorted(json.loads(os.environ['TF_CONFIG'])['cluster']))\n"
+    values = {"name": "one", "command": "python train.py", "strategy": strategy}
+    run = folder.start(folder.write(values, train=script))
+    assert run.wait() == 0, run.output
+    assert "['worker']" in run.log("worker/0")
+
+
+def test_a_port_that_somebody_takes_is_picked_anew(folder, tmp_path: Path):
+    """Another process listens on the task's port between the rendezvous and TensorFlow's start."""
+    thief = (
+        "import json, os, socket\n"
+        "config = json.loads(os.environ['TF_CONFIG'])\n"
+        "if config['task']['index'] == 1 and os.environ['YURT_GENERATION'] == '0':\n"
+        "    taken = socket.socket()\n"
+        "    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "    taken.bind(('', int(config['cluster']['worker'][1].split(':')[1])))\n"
+        "    taken.listen()\n"
+    )
+    values = {"name": "port", "command": "python train.py", "roles": {"worker": 2}, "restart": "never"}
+    run = folder.start(folder.write(values, train=thief + MULTI_WORKER))
+    assert run.wait() == 0, run.output
+    assert "worker/1 found its port taken by another process" in run.output
+    assert run.state()["restarts"] == 1
