@@ -96,6 +96,7 @@ def one(name: str, scratch: Path, steps: int, extra: Mapping[str, str] | None = 
         "code": cost.code,
         "wall_s": cost.wall_s,
         "cpu_s": cost.cpu_s,
+        "cpu_whole": cost.whole,
         "other_cpu_s": cost.other_cpu_s,
         "left": cost.left,
         "script_s": since("started", max),
@@ -135,11 +136,9 @@ def line(run: Mapping[str, Any], when: str) -> str:
 def markdown(result: Mapping[str, Any]) -> str:
     """The table, and what it was measured on."""
     facts, runs, names = result["machine"], result["runs"], result["names"]
-    rows = [
-        "| started by | whole wall time | to the bare shell, pair by pair | CPU time | both workers' first step after |"
-        " training, to the last step | last step to exit |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    heads = ["started by", "whole wall time", "to the bare shell, pair by pair", "CPU time", "first step of both after"]
+    heads += ["training", "last step to exit"]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     base = {run["round"]: run["wall_s"] for run in runs if run["name"] == names[0]}
     for name in names:
         own = [run for run in runs if run["name"] == name]
@@ -164,6 +163,8 @@ def markdown(result: Mapping[str, Any]) -> str:
         note += f"**Not a quiet machine**: others used {others:.0%} of it meanwhile, so this is a trial. "
     else:
         note += f"Others used {others:.1%} of the machine meanwhile. "
+    if not all(run["cpu_whole"] for run in runs):
+        note += "CPU time without that of processes that nobody waited for (no control group could be made). "
     note += f"{wrong} of {len(runs)} runs had a wrong result." if wrong else "Every run had the same losses."
     return "\n".join([*rows, "", note])
 

@@ -75,4 +75,5 @@ def job(**changes: Any) -> dict[str, Any]:
 
 
 def two(**changes: Any) -> dict[str, Any]:
-    return job(strategy="multi-worker-mirrored", roles={"worker": 2}, **changes)
+    # all-workers: these jobs are so short that the first worker may be done before the second has begun
+    return job(strategy="multi-worker-mirrored", roles={"worker": 2}, success="all-workers", **changes)

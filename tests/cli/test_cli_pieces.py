@@ -288,3 +288,10 @@ class TestOut:
             out.say("gone")
             assert out.gone
             out.say("gone")
+
+
+def test_json_has_no_nan():
+    from yurt.cli.as_json import as_line, as_page
+
+    assert as_line({"loss": float("nan"), "all": (1.5, float("-inf"))}) == '{"loss": "nan", "all": [1.5, "-inf"]}'
+    assert as_page([1]) == "[\n  1\n]"

@@ -209,3 +209,14 @@ def test_a_reader_that_does_not_read_does_not_hold_the_run(folder):
     assert process.returncode == 0
     assert b"x" * 1_000_000 in out
     assert b"latest points to it" in out
+
+
+def test_ctrl_c_after_the_end_leaves_a_reader_that_does_not_read(folder):
+    job = scripts.job(restart="never")
+    file = folder.write(job, train="import sys; print('x' * 1_000_000); sys.exit(3)")
+    process = subprocess.Popen([*YURT, "run", str(file)], env=folder.env(), cwd=folder.path, stdout=subprocess.PIPE)
+    wait_until(folder.run_ids, 20)
+    assert folder.yurt("wait").returncode == 1
+    wait_until(lambda: process.poll() is not None or process.send_signal(signal.SIGINT), 10)
+    assert process.returncode == 1
+    process.stdout.close()

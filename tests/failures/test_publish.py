@@ -60,7 +60,7 @@ def test_an_s3_that_never_works_keeps_the_model_for_publish_by_hand(folder, s3):
     assert server.objects(bucket) == {}
     assert (run.path / "tasks/worker-0/model/model.keras").is_file()
     assert folder.yurt("status", run.run_id, "--wait").returncode == 5
-    proxy.rules.clear()
+    proxy.faults.clear()
     done = folder.yurt("publish", run.run_id)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"team/{run.run_id}/model.keras" in server.objects(bucket)

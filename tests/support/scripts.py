@@ -33,7 +33,8 @@ print("steps", int(model.optimizer.iterations.numpy()), "loss", history.history[
 model.save(os.path.join(os.environ["YURT_MODEL_DIR"], "model.keras"))
 """
 
-#: A coordinator: chief, ps and workers; the chief trains, the others serve.
+#: A coordinator: chief, ps and workers; the chief trains, the others serve. UNTIL names a file that ends it (TensorFlow
+#: 2.21's chief may hang at its exit if it ends while a worker is coming back).
 COORDINATOR = """
 import os
 import tensorflow as tf
@@ -52,9 +53,13 @@ def step():
 
 
 import time
-for _ in range(int(os.environ.get("STEPS", "20"))):
+enough = os.environ.get("UNTIL")  # a file
+steps = 0
+while steps < 20 or (enough and not os.path.exists(enough)):
     coordinator.schedule(step)
-    time.sleep(float(os.environ.get("STEP_S", "0")))
+    steps += 1
+    time.sleep(0.05)
+print("scheduled", steps, flush=True)
 coordinator.join()
 print("total", float(total.numpy()), flush=True)
 with open(os.path.join(os.environ["YURT_MODEL_DIR"], "total.txt"), "w") as file:

@@ -26,7 +26,7 @@ class Marks:
     def __init__(self, started):
         index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
         self.index = int(index)
-        self.values = {"started": started}
+        self.values = {"started": started, "pid": os.getpid()}
 
     def add(self, **values):
         """Write what is known by now, whole."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yurt.cli import words
+from yurt.cli.as_json import as_page
 from yurt.cli.common import ENGINE, JOB_FILE, JSON
 from yurt.cli.out import standard_error, standard_output
 
@@ -35,7 +35,7 @@ def check(job_file: Path, engine: str, as_json: bool) -> int:
     loaded = load(job_file)
     found = look(loaded.job, loaded.folder, engine=engine)
     if as_json:
-        standard_output().say(json.dumps(_facts(found), indent=2))
+        standard_output().say(as_page(_facts(found)))
     else:
         standard_output().say("\n".join(_page(found)))
         for sentence, hint in _problems(found):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from yurt.cli import words
+from yurt.cli.as_json import as_page
 from yurt.cli.common import JSON
 from yurt.cli.out import standard_output
 
@@ -30,7 +30,7 @@ def ls(as_json: bool) -> None:
         except RunNotFound:
             continue  # removed meanwhile
     if as_json:
-        out.say(json.dumps(rows, indent=2))
+        out.say(as_page(rows))
     elif rows:
         from yurt.cli.table import table
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
 
 from yurt.cli import words
+from yurt.cli.as_json import as_line
 from yurt.cli.common import JSON, ONE_RUN
 from yurt.cli.out import standard_output
 
@@ -33,7 +33,7 @@ def publish(run_id: str, to: str | None, as_json: bool) -> None:
     place = str(Path(to).absolute()) if to and "://" not in to else to
     done = republish(folder, place)
     if as_json:
-        standard_output().say(json.dumps({"run": folder.run_id, "published": {"ok": True, **asdict(done)}}))
+        standard_output().say(as_line({"run": folder.run_id, "published": {"ok": True, **asdict(done)}}))
     else:
         standard_output().say(
             f"yurt: {folder.run_id}: model: {words.place(done.place)} (latest points to it), "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yurt.cli.as_json import as_page
 from yurt.cli.common import ENGINE, JOB_FILE
 from yurt.cli.out import standard_output
 
@@ -42,7 +42,7 @@ def render(job_file: Path, engine: str) -> None:
         token=HIDDEN,
     )
     request = adapter.render(_without_secrets(spec), place, options, adapter.facts())
-    standard_output().say(json.dumps(_hidden(request), indent=2))
+    standard_output().say(as_page(_hidden(request)))
 
 
 def _without_secrets(spec: RunSpec) -> RunSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from yurt.cli import failing
+from yurt.cli.as_json import as_line
 from yurt.cli.common import ENGINE, JOB_FILE
 from yurt.cli.marks import Marks, colour_wanted, own_line
 from yurt.cli.out import Out, standard_error, standard_output
@@ -67,7 +68,7 @@ def _leave(loaded: LoadedJob, engine: str, way: _Way) -> int:
 
     folder = start_detached(loaded.job, loaded.folder, engine=engine, job_file=loaded.path)
     if way.as_json:
-        standard_output().say(json.dumps({"run": folder.run_id}))
+        standard_output().say(as_line({"run": folder.run_id}))
     else:
         way.out.say(
             f"yurt: run {folder.run_id} goes on in the background\n"
@@ -101,7 +102,7 @@ def _stay(loaded: LoadedJob, engine: str, way: _Way) -> int:
     if way.as_json:
         from yurt.cli.facts import facts
 
-        standard_output().say(json.dumps(facts(folder)))
+        standard_output().say(as_line(facts(folder)))
     verdict = snapshot.state.verdict
     return verdict.exit_code if verdict else 6
 
@@ -119,7 +120,10 @@ def _serve(host: Host, way: _Way) -> Snapshot:
     # The run is over: from here on Ctrl-C is only about a reader that does not read.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(verdict.exit_code if verdict else 6))
-    show.finish()
+    try:
+        show.finish()
+    except Exception as error:  # a fault of ours in showing the run is none of the run
+        failing.say_internal(error)
     return snapshot
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from yurt.cli.as_json import as_page
 from yurt.cli.out import standard_output
 
 
@@ -15,4 +14,4 @@ def schema() -> None:
     from yurt.engines.registry import all_options
     from yurt.job import job_schema
 
-    standard_output().say(json.dumps(job_schema(all_options()), indent=2))
+    standard_output().say(as_page(job_schema(all_options())))

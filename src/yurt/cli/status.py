@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from yurt.cli import words
+from yurt.cli.as_json import as_page
 from yurt.cli.common import JSON, RUN
 from yurt.cli.out import standard_output
 
@@ -35,7 +35,7 @@ def status(run_id: str | None, as_json: bool, until_end: bool) -> int:
     folder = find(run_id)
     snapshot = until_over(folder) if until_end else folder.snapshot()
     if as_json:
-        out.say(json.dumps(facts(folder, snapshot), indent=2))
+        out.say(as_page(facts(folder, snapshot)))
     else:
         out.say("\n".join(_page(folder, folder.spec(), snapshot)))
     verdict = snapshot.state.verdict if snapshot else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from yurt.cli.as_json import as_line
 from yurt.cli.common import JSON, RUN
 from yurt.cli.out import standard_output
 
@@ -28,7 +27,7 @@ def wait(run_id: str | None, as_json: bool) -> int:
     folder = find(run_id)
     snapshot = until_over(folder)
     if as_json:
-        out.say(json.dumps(facts(folder, snapshot)))
+        out.say(as_line(facts(folder, snapshot)))
     else:
         out.say(summary(folder.spec(), snapshot, folder, colour=colour_wanted(out, no_color=False)))
     assert snapshot.state.verdict
