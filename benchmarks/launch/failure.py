@@ -2,10 +2,10 @@
 
     python benchmarks/launch/failure.py [--runs 5] [--only yurt,torchx,ray] [--json FILE] [--markdown FILE]
 
-Three ways to fail: `os._exit(1)` (gone at once, as when it is killed), `sys.exit(1)` and an exception (Python and
-TensorFlow shut down first, which takes TensorFlow seconds; no launcher can see the end of a process before it has ended).
-So that part is measured apart: a watcher polls the failed worker, and the table shows the time from the failure and the
-time from the end of the failed worker's process.
+Three ways to fail: `os._exit(1)` is gone at once, as if it were killed. `sys.exit(1)` and an exception let Python and
+TensorFlow shut down first, which takes TensorFlow seconds, and no launcher sees the end of a process before it has
+ended. So a watcher polls the failed worker, and the table has both: the time from the failure, and from the end of the
+failed worker's process.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def line(run: Mapping[str, Any], number: int) -> str:
 def markdown(result: Mapping[str, Any]) -> str:
     """The table."""
     rows = [
-        "| started by | worker 1 fails by | end of the command after the failure | after the failed process had ended |",
+        "| started by | worker 1 fails by | from the failure to the end | from the failed process's end |",
         "|---|---|---|---|",
     ]
     for name in dict.fromkeys(run["name"] for run in result["runs"]):

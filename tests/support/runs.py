@@ -26,13 +26,14 @@ def wait_until(true: Callable[[], Any], within_s: float = 60.0, what: str = "wha
 
 
 def processes_of(run_id: str) -> list[int]:
-    """Every process that belongs to a run: tasks and what they started, agents, the launcher."""
+    """Every process that belongs to a run, but its launcher in the foreground: tasks, what they started, agents."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         try:
-            text = Path(f"/proc/{entry}/environ").read_bytes() + Path(f"/proc/{entry}/cmdline").read_bytes()
+            text = b"".join(Path(f"/proc/{entry}/{name}").read_bytes() for name in ("environ", "cmdline"))
+            text += os.readlink(f"/proc/{entry}/cwd").encode()  # an agent stands in its task's folder
             state = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue

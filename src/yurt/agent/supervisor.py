@@ -27,7 +27,6 @@ from yurt.agent.preflight import Preflight, preflight
 from yurt.agent.process import become_subreaper
 from yurt.agent.publish import Publishing
 from yurt.agent.seats import Taken, take_seat
-from yurt.contract.sweep import sweep
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.decide import leave_s
@@ -47,6 +46,7 @@ from yurt.contract.state import (
     Member,
     RunState,
 )
+from yurt.contract.sweep import sweep
 from yurt.errors import StoreError
 from yurt.kv.run_store import RunStore
 from yurt.kv.watching import watch_members, watch_state
@@ -273,8 +273,10 @@ class Supervisor:
         write_whole(variables[names.TF_CONFIG_FILE], tf_config)
         if not self._notes_told:
             self._notes_told = True
-            for note in found.notes:
-                self._output.say(note)
+            for note in found.notes if self._task.name == self._run.deciding else ():
+                self._output.say(note)  # once a run, not once a task
+        if attempt:
+            self._output.say(f"attempt {attempt} of {self._task.name} starts (generation {state.generation})")
         if self._port:
             self._port.stop_listening()
         started = self._execution.start(

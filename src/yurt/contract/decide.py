@@ -140,8 +140,9 @@ def _after_failure(
     if not exits.may_restart(spec.restart, end):
         return _failed(state, words, member.task, end, now)
     if state.restarts >= spec.max_restarts:
-        limit = f"{words}; the limit of {spec.max_restarts} restarts is used up" if spec.max_restarts else words
-        return _failed(state, limit, member.task, end, now)
+        if spec.max_restarts:
+            words += f"; the limit of {spec.max_restarts} restart{'s' * (spec.max_restarts > 1)} is used up"
+        return _failed(state, words, member.task, end, now)
     if not alone and finished:
         return _failed(state, f"{words}; what has finished is not run again", member.task, end, now)
     cause = Cause(task=member.task, generation=state.generation, message=words, at=now)

@@ -86,6 +86,8 @@ def start_detached(job: Job, folder: Path, *, engine: str, job_file: Path | None
     answer: dict[str, Any] = json.loads(process.stdout.readline() or b"{}")
     process.stdout.close()
     if not answer.get("ok"):
+        if answer:
+            run.remove()  # it said why; without a word its log is kept
         message = answer.get("message", f"the run's launcher ended at once; see {run.launcher_log}")
         raise LauncherError(message, hint=answer.get("hint"))
     return run
