@@ -9,7 +9,9 @@ Several workers need legacy Keras (TF_USE_LEGACY_KERAS=1), or a Keras 3 that Yur
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
+import io
 import json
 import os
 import shutil
@@ -206,7 +208,8 @@ def save(model: tf.keras.Model, metrics: dict, schema: Path, place: Place) -> No
     folder = Path(scratch or named or "model")
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "weather.keras")  # to train on, with the Keras that wrote it
-    model.export(str(folder / "saved_model"))  # to use, with any
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints hundreds of lines about its captures
+        model.export(str(folder / "saved_model"))  # to use, with any
     shutil.copyfile(schema, folder / "schema.json")
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
     if scratch:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from yurt.cli.lines import LineReader
 from yurt.cli.marks import Marks
 from yurt.cli.news import news
+from yurt.cli.noise import without_noise
 from yurt.cli.out import Out
 from yurt.contract.spec import RunSpec
 from yurt.launcher.records import Snapshot
@@ -123,7 +124,7 @@ class Show:
     def _pass_on_piece(self, task: str, view: View) -> bool:
         data, self._offsets[task] = self._read(task, self._offsets[task])
         if data:
-            view.lines(self._marks.mark(task, self._readers[task].feed(data)))
+            view.lines(self._marks.mark(task, without_noise(self._readers[task].feed(data))))
         return bool(data)
 
     def _tell(self, view: View) -> None:
