@@ -102,8 +102,8 @@ def test_in_a_large_gang_connections_grow_with_it_not_with_its_square():
 class TestEnvironment:
     STATE = replace(RunState.first(0), cluster={"worker": ["10.0.0.1:1", "[fd00::2]:2"]}, attempts={"worker/0": 2})
 
-    def made(self, tmp_path, base=None, own=None, **changes):
-        run = replace(SPEC, tasks=(replace(SPEC.tasks[0], env=own or {}), SPEC.tasks[1]))
+    def made(self, tmp_path, base=None, own=None, strategy="none", **changes):
+        run = replace(SPEC, strategy=strategy, tasks=(replace(SPEC.tasks[0], env=own or {}), SPEC.tasks[1]))
         return environment(config(tmp_path, run=run, **changes), self.STATE, "10.0.0.1:1", base or {})[0]
 
     def test_what_a_script_may_read(self, tmp_path):
@@ -123,6 +123,10 @@ class TestEnvironment:
         assert made["TF_NUM_INTEROP_THREADS"] == made["OPENBLAS_NUM_THREADS"] == "1"
         assert made["TF_CONFIG"] != "mine"
         assert made["OMP"] == "1"
+
+    def test_parameter_servers_get_a_second_thread_between_operations(self, tmp_path):
+        made = self.made(tmp_path, threads=1, strategy="parameter-server")
+        assert (made["TF_NUM_INTRAOP_THREADS"], made["TF_NUM_INTEROP_THREADS"]) == ("1", "2")
 
     def test_proxies_are_passed_by_for_every_peer(self, tmp_path):
         made = self.made(tmp_path, {"no_proxy": "mine.example", "http_proxy": "http://p:1"})

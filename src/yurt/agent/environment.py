@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
+from yurt.contract.spec import PARAMETER_SERVER
 from yurt.contract.state import RunState
 from yurt.contract.tf_config import LONGEST_ENVIRONMENT_BYTES, split_host_port, tf_config
 
@@ -60,10 +61,13 @@ def _defaults(config: AgentConfig, own: Mapping[str, str], inherited: Mapping[st
     defaults = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "1"}
     if config.threads is not None:
         threads = str(config.threads)
+        # With one, a coordinator's step over a per-worker dataset never ends: ParameterServerStrategy's servers need a
+        # second to answer while the first waits (TensorFlow 2.21, seen with and without standard servers).
+        between = str(max(2, config.threads)) if config.run.strategy == PARAMETER_SERVER else threads
         # Pinning without both thread counts is the worst of all under load (TensorFlow 2.21, measured).
         defaults |= {
             "TF_NUM_INTRAOP_THREADS": threads,
-            "TF_NUM_INTEROP_THREADS": threads,
+            "TF_NUM_INTEROP_THREADS": between,
             "OPENBLAS_NUM_THREADS": threads,
         }
     values = {name: value for name, value in defaults.items() if name not in inherited}
