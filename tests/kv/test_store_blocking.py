@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from store_later import Later
 
+from tests.kv.store_later import Later
 from yurt.kv import Op, Store, StoreClosed
 
 pytestmark = pytest.mark.usefixtures("lives")  # the slow test of the sessions runs meanwhile

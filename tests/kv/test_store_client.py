@@ -8,8 +8,8 @@ import threading
 import time
 
 import pytest
-from scripted_store import reply
 
+from tests.kv.scripted_store import reply
 from yurt.kv import (
     Op,
     SessionGone,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from store_later import Later
 
+from tests.kv.store_later import Later
 from yurt.kv import Op, SessionGone, StoreRejected
 
 GONE = "11111111-1111-1111-1111-111111111111"

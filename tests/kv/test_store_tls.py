@@ -9,8 +9,8 @@ import threading
 import time
 
 import pytest
-from scripted_store import reply
 
+from tests.kv.scripted_store import reply
 from yurt.errors import UsageError
 from yurt.kv import Store, StoreUnreachable, TlsParams, errors
 
