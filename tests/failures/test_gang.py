@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
 
 import pytest
 
-from tests.support.runs import Folder, processes_of, wait_until
+from tests.support.runs import Folder, agents_of, wait_until
 from tests.support.scripts import MULTI_WORKER
 
 pytestmark = pytest.mark.tensorflow
@@ -137,20 +136,7 @@ def test_a_task_that_never_comes_is_named_at_the_deadline(folder):
     """Its agent is suspended before it can join, as on a machine that hangs."""
     file = folder.write(job(start_deadline="3s"), train=MULTI_WORKER)
     run = folder.start(file)
-    suspend_agent(run, "worker-1")
+    run.kill(wait_until(lambda: agents_of(run).get("worker-1"), 10, "the agent of worker/1"), signal.SIGSTOP)
     assert run.wait(30) == 3
     assert "the start deadline of 3 s passed: worker/1 never came" in run.output
     run.assert_nothing_left()
-
-
-def suspend_agent(run, slug: str) -> None:
-    def find() -> int | None:
-        for pid in processes_of("agent-"):
-            try:
-                if os.readlink(f"/proc/{pid}/cwd").endswith(f"{run.run_id}/tasks/{slug}"):
-                    return pid
-            except OSError:
-                continue
-        return None
-
-    os.kill(wait_until(find, 10, f"the agent of {slug}"), signal.SIGSTOP)

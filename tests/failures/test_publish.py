@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.flaky_s3 import FlakyS3, MotoS3, environment
+from tests.support.runs import agents_of, wait_until
 from tests.support.scripts import MULTI_WORKER
 
 pytestmark = pytest.mark.tensorflow
@@ -64,6 +65,23 @@ def test_an_s3_that_never_works_keeps_the_model_for_publish_by_hand(folder, s3):
     done = folder.yurt("publish", run.run_id)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"team/{run.run_id}/model.keras" in server.objects(bucket)
+
+
+def test_a_publisher_killed_with_its_agent_is_a_publish_that_failed(folder, s3):
+    _, proxy, bucket = s3
+    proxy.fail(method="PUT", action="hang")
+    script = "import os\nopen(os.environ['YURT_MODEL_DIR'] + '/m', 'w').write('x')\n"
+    values = job(f"s3://{bucket}/team", strategy="none", roles={"worker": 1}, restart="on-failure")
+    run = folder.start(folder.write(values, train=script))
+    run.wait_for_phase("closing")
+    wait_until(lambda: proxy.requests or proxy.faults[0].met, 20, "the publisher's first request")
+    run.kill(agents_of(run)["worker-0"])
+    assert run.wait(20) == 5, run.output
+    assert "worker/0 was lost while it published the model" in run.output
+    run.assert_nothing_left()
+    proxy.faults.clear()
+    done = folder.yurt("publish", run.run_id)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")

@@ -42,6 +42,19 @@ def processes_of(run_id: str) -> list[int]:
     return found
 
 
+def agents_of(run: Run) -> dict[str, int]:
+    """The agents of a run by ``worker-0``: processes that stand in their task's folder."""
+    found = {}
+    for pid in processes_of(run.run_id):
+        try:
+            place = Path(os.readlink(f"/proc/{pid}/cwd"))
+        except OSError:
+            continue
+        if place.parent.name == "tasks" and "agent-" in Path(f"/proc/{pid}/cmdline").read_text():
+            found[place.name] = pid
+    return found
+
+
 @dataclass
 class Folder:
     """A place of its own for runs: a job folder, and a home where Yurt keeps them."""

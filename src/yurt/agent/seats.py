@@ -46,6 +46,9 @@ def take_seat(store: RunStore, config: AgentConfig, state: RunState, port: HeldP
             end = Exit(code=0, reason="exit", at=time.time(), attempt=attempt)
             done = Member(task.name, config.allocation, "", EXITED, attempt, config.placed_on, exit=end)
             store.put_member(state.generation, done, cas=0)
+        elif other.allocation != config.allocation and other.published is None and task.name == config.run.deciding:
+            # Its publisher went with the first allocation, and the model with it or not: that is for a person to see.
+            store.put_member(state.generation, replace(other, status=LOST), cas=index)
         return Taken.DONE
     if other is not None and other.allocation != config.allocation:
         if other.status not in (EXITED, LOST):

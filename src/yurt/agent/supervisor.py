@@ -236,6 +236,7 @@ class Supervisor:
             return
         if seat is Taken.DONE:
             self._output.say(f"{self._task.name} has finished already and is not run again")
+            self._store.advance()
             self._exit_code = 0
             return
         assert not isinstance(seat, Taken)

@@ -1,4 +1,4 @@
-"""Lines that TensorFlow 2.21 prints at every start and that tell a person nothing; `yurt logs` shows them, `run` does not.
+"""Lines that TensorFlow 2.21 prints at every start and that tell nothing; `yurt logs` shows them, `run` does not.
 
 They come at every log level or twice (so no variable takes them away without taking errors too).
 """

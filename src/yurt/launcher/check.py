@@ -20,7 +20,7 @@ from yurt.engines.plan import plan
 from yurt.errors import UsageError
 from yurt.job import Job
 from yurt.launcher.files import snapshot
-from yurt.launcher.start import engine_and_options, own_output
+from yurt.launcher.start import engine_and_options, not_travelling
 from yurt.storage.errors import StorageFailed
 from yurt.storage.place import Limits, open_place
 from yurt.storage.urls import parse_output
@@ -71,7 +71,7 @@ def check(job: Job, folder: Path, *, engine: str) -> Checked:
     here = not adapter.capabilities.machines and not adapter.capabilities.images
     with tempfile.TemporaryDirectory(prefix="yurt-check-") as name:
         files = Path(name) / "files"
-        count = snapshot(folder, job.files, files, leave_out=own_output(job))
+        count = snapshot(folder, job.files, files, leave_out=not_travelling(job))
         place = Place(folder=Path(name), agent=Path(name) / "agent.pyz", store="http://127.0.0.1:1", token=HIDDEN)
         request: Mapping[str, Any] = adapter.render(spec, place, options, adapter.facts())
         configs = _configs(request) if here else {}

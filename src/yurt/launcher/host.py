@@ -146,7 +146,7 @@ class Host:
         """An agent is gone before the verdict: end what it left, mark it lost, and start another if the run goes on."""
         task = allocation.task
         if self._store.is_done(task):
-            return state
+            return self._lose_finished(task, state)
         sweep(f"{self.spec.run_id}/{task}")
         now = time.time()
         attempt = state.attempts.get(task, 0)
@@ -170,6 +170,14 @@ class Host:
         state = self._store.advance()
         if state.verdict is None:
             self.engine.bring_back(task)
+        return state
+
+    def _lose_finished(self, task: str, state: RunState) -> RunState:
+        """Its task had finished, so nothing is run again; but the publisher went with its agent."""
+        member, index = self._store.member(state.generation, task)
+        if member is not None and member.status != LOST:
+            self._store.put_member(state.generation, replace(member, status=LOST), cas=index)
+            return self._store.advance()
         return state
 
     def _remember(self, state: RunState) -> None:

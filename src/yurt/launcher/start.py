@@ -45,7 +45,7 @@ def prepare(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> tu
     run = RunFolder(runs() / spec.run_id)
     try:
         run.create()
-        snapshot(folder, job.files, run.files, leave_out=own_output(job))
+        snapshot(folder, job.files, run.files, leave_out=not_travelling(job))
         run.write_record(spec, engine=engine, job_file=str(job_file) if job_file else None)
     except OSError as error:
         run.remove()
@@ -119,8 +119,8 @@ def serve_detached() -> int:
     return verdict.exit_code if verdict else 6
 
 
-def own_output(job: Job) -> list[Path]:
-    """The folder the job publishes to, if it is one: it does not travel with the job."""
+def not_travelling(job: Job) -> list[Path]:
+    """Folders that do not travel with the job: where runs are kept, and where it publishes to if that is a folder."""
     if job.output and job.output.startswith("file:"):
-        return [Path(unquote(urlsplit(job.output).path))]
-    return []
+        return [home(), Path(unquote(urlsplit(job.output).path))]
+    return [home()]
