@@ -21,7 +21,7 @@ from yurt.engines.plan import plan
 from yurt.errors import LauncherError, YurtError
 from yurt.job import Job
 from yurt.launcher.files import snapshot
-from yurt.launcher.home import runs
+from yurt.launcher.home import home, runs
 from yurt.launcher.host import Host
 from yurt.launcher.records import RunFolder
 
