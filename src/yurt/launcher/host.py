@@ -30,6 +30,8 @@ from yurt.launcher.records import RunFolder, Snapshot
 
 #: Seconds between two looks at the engine and at the clock, while nothing wakes the host.
 _LOOK_S: Final = 0.25
+#: The same once the verdict stands: what is left to see is the end of the agents, and somebody waits for it.
+_LAST_LOOK_S: Final = 0.02
 #: Seconds between two writings of a running run's snapshot, for other terminals.
 _WRITE_S: Final = 1.0
 #: Seconds that agents have to leave, beyond the grace time of their tasks, before they are killed.
@@ -83,7 +85,7 @@ class Host:
         """Until the run has ended and nothing is left of it; `on_look` is called after every look."""
         try:
             while True:
-                self._rest(look_s)
+                self._rest(_LAST_LOOK_S if self.snapshot.state.verdict else look_s)
                 over = self._look()
                 on_look(self.snapshot)
                 if over:
