@@ -89,8 +89,8 @@ def one(name: str, scratch: Path, steps: int, extra: Mapping[str, str] | None = 
         moments = [worker[mark] for worker in workers if mark in worker]
         return pick(moments) - cost.started if len(moments) == 2 else None
 
-    first, last = since("first_step", max), since("trained", max)
-    trained = since("trained", min)
+    first, last, trained = since("first_step", max), since("last_step", max), since("trained", max)
+    wait = trained - last if trained and last else None
     return {
         "name": name,
         "code": cost.code,
@@ -103,8 +103,10 @@ def one(name: str, scratch: Path, steps: int, extra: Mapping[str, str] | None = 
         "leader_ahead_s": workers[1]["started"] - workers[0]["started"] if len(workers) == 2 else None,
         "gathered_s": since("gathered", max),
         "first_step_s": first,
-        "training_s": trained - first if trained and first else None,
-        "tail_s": cost.wall_s - last if last else None,
+        "training_s": last - first if last and first else None,
+        "wait_s": wait,
+        "wall_less_wait_s": cost.wall_s - wait if wait is not None else None,
+        "tail_s": cost.wall_s - trained if trained else None,
         "losses": [worker["loss"] for worker in workers if "loss" in worker],
         "replicas": [worker.get("replicas") for worker in workers],
     }
@@ -127,6 +129,7 @@ def line(run: Mapping[str, Any], when: str) -> str:
     parts = [f"{when:8} {run['name']:7} exit {run['code']}  wall {run['wall_s']:6.2f} s  cpu {run['cpu_s']:6.2f} s"]
     for key, words in (("script_s", "script"), ("first_step_s", "first step"), ("training_s", "training")):
         parts.append(f"{words} {run[key]:5.2f}" if run[key] is not None else f"{words} -")
+    parts.append(f"wait {run['wait_s']:5.2f}" if run["wait_s"] is not None else "wait -")
     parts.append(f"tail {run['tail_s']:4.2f}" if run["tail_s"] is not None else "tail -")
     parts.append(f"ahead {run['leader_ahead_s']:+.2f}" if run["leader_ahead_s"] is not None else "")
     parts.append(f"others {run['other_cpu_s']:4.1f}  left {run['left']}  loss {run['losses'][:1]}")
@@ -136,19 +139,17 @@ def line(run: Mapping[str, Any], when: str) -> str:
 def markdown(result: Mapping[str, Any]) -> str:
     """The table, and what it was measured on."""
     facts, runs, names = result["machine"], result["runs"], result["names"]
-    heads = ["started by", "whole wall time", "to the bare shell, pair by pair", "CPU time", "first step of both after"]
-    heads += ["training", "last step to exit"]
+    heads = ["started by", "whole wall time", "to the bare shell", "without the wait in `fit`", "to the bare shell"]
+    heads += ["CPU time", "first step of both after", "training", "wait in `fit`", "`fit` to exit"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    base = {run["round"]: run["wall_s"] for run in runs if run["name"] == names[0]}
     for name in names:
         own = [run for run in runs if run["name"] == name]
-        ratios = [run["wall_s"] / base[run["round"]] for run in own if run["round"] in base]
-        cells = [
-            launchers.LAUNCHERS[name].title,
-            f"**{middle(own, 'wall_s')}**",
-            spread(ratios, "", 3) if name != names[0] else "1",
-            *(middle(own, key) for key in ("cpu_s", "first_step_s", "training_s", "tail_s")),
-        ]
+        cells = [launchers.LAUNCHERS[name].title]
+        for key in ("wall_s", "wall_less_wait_s"):
+            base = {run["round"]: run[key] for run in runs if run["name"] == names[0] and run[key]}
+            ratios = [run[key] / base[run["round"]] for run in own if run[key] and run["round"] in base]
+            cells += [f"**{middle(own, key)}**", spread(ratios, "", 3) if name != names[0] else "1"]
+        cells += [middle(own, key) for key in ("cpu_s", "first_step_s", "training_s", "wait_s", "tail_s")]
         rows.append(f"| {' | '.join(cells)} |")
     seconds = sum(run["wall_s"] for run in runs)
     others = sum(run["other_cpu_s"] for run in runs) / (seconds * facts["cpus"]) if seconds else 0.0

@@ -128,6 +128,9 @@ FAILURES = [
     ({"worker": 2}, "exit-code", "worker/1", 128, "exit", "gang"),
     ({"worker": 2}, "exit-code", "worker/1", 137, "out-of-memory", "gang"),
     ({"worker": 2}, "on-failure", "worker/1", 127, "preflight", "fails"),
+    ({"worker": 2}, "never", "worker/1", 1, "wants-legacy-keras", "gang"),
+    ({"worker": 2}, "exit-code", "worker/0", 1, "wants-legacy-keras", "gang"),
+    ({"chief": 1, "worker": 2, "ps": 1}, "never", "worker/1", 1, "wants-legacy-keras", "gang"),
     ({"worker": 2}, "on-failure", "worker/1", 127, "start", "fails"),
     ({"chief": 1, "worker": 1}, "on-failure", "worker/0", 1, "exit", "gang"),
     ({"chief": 1, "worker": 2, "ps": 1}, "on-failure", "worker/1", 1, "exit", "alone"),
@@ -160,6 +163,19 @@ def test_a_failure_is_answered_by_the_rules_of_strategy_and_policy(roles, restar
     else:
         assert (new.generation, new.phase, new.restarts) == (0, RUNNING, 1)
         assert new.attempts == {task: 1}
+
+
+@pytest.mark.parametrize("roles", [{"worker": 2}, {"chief": 1, "worker": 1, "ps": 1}])
+def test_a_script_that_wants_legacy_keras_turns_the_whole_gang_and_it_stays_so(roles):
+    spec = run(roles, restart="on-failure")
+    end = {"code": 1, "reason": "wants-legacy-keras"}
+    others = [member(each.name) for each in spec.tasks if each.name != "worker/0"]
+    new = decide(spec, state(), members(*others, member("worker/0", **end)), NOW)
+    assert (new.generation, new.restarts, new.keras) == (1, 1, "legacy")
+    assert RunState.loads(new.dumps()).keras == "legacy"
+    later = next_generation(spec, new, Cause("worker/0", 1, "lost", NOW), NOW)
+    assert later.keras == "legacy"
+    assert next_generation(spec, state(), Cause("worker/0", 0, "lost", NOW), NOW).keras is None
 
 
 @pytest.mark.parametrize("policy", ["never", "on-failure", "exit-code", "always"])

@@ -8,7 +8,7 @@ import pytest
 
 from yurt.contract import exits
 from yurt.contract.config import AgentConfig
-from yurt.contract.progress import KerasLines, clean, in_words, merged
+from yurt.contract.progress import KerasLines, clean, epoch_ended, in_words, merged
 from yurt.contract.redact import HIDDEN, redacted
 from yurt.contract.spec import RunSpec, TaskSpec
 from yurt.contract.state import Beat, Exit, Member, RunState, Verdict
@@ -80,6 +80,7 @@ def test_which_exit_codes_may_be_tried_again(code, never, on_failure, exit_code,
         (Exit(137, "out-of-memory", 0, signal=9), "ran out of memory and was killed (exit code 137)"),
         (Exit(137, "lost", 0, message="node m2 is down"), "was lost: its agent is gone (node m2 is down)"),
         (Exit(127, "preflight", 0, message="no script"), "could not start: no script"),
+        (Exit(1, "wants-legacy-keras", 0, message="no lr"), "needs legacy Keras (no lr)"),
         (Exit(0, "exit", 0), "finished"),
     ],
 )
@@ -134,6 +135,21 @@ def test_other_lines_tell_nothing(line):
     reader = KerasLines()
     assert not reader.feed(line)
     assert reader.progress == {}
+
+
+@pytest.mark.parametrize(
+    ("progress", "ended"),
+    [
+        ({}, False),
+        ({"epoch": 1, "epochs": 5, "step": 7, "steps": 8}, False),
+        ({"epoch": 1, "step": 8, "steps": 8}, True),
+        ({"epoch": 1, "step": 8}, False),
+        ({"epoch": 2}, True),
+        ({"step": 8, "steps": 8}, True),
+    ],
+)
+def test_whether_an_epoch_has_ended(progress, ended):
+    assert epoch_ended(progress) == ended
 
 
 def test_progress_in_words():

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from yurt.errors import JobError
 from yurt.job import Job, RestartPolicy, Role, RoleName, Strategy, SuccessRule, load_job
+from yurt.job.kinds import KerasChoice
 from yurt.job.names import LONGEST_LABEL, LONGEST_NAME, MOST_REPLICAS, RUN_ID_END
 
 FULL = {
@@ -32,6 +33,7 @@ FULL = {
     "start_deadline": "5m",
     "deadline": "2h30m",
     "grace": 0,
+    "keras": "legacy",
     "image": "registry.example:5000/team/image:1.2",
     "engines": {"docker": {"network": "host", "ports": [1, 2], "deep": {"a": None}}},
 }
@@ -71,6 +73,7 @@ def test_the_smallest_job_has_every_default():
         "start_deadline_s": 600.0,
         "deadline_s": None,
         "grace_s": 30.0,
+        "keras": "auto",
         "image": None,
         "engines": {},
     }
@@ -81,6 +84,7 @@ def test_a_full_job_has_its_units():
     assert job.strategy is Strategy.PARAMETER_SERVER
     assert job.restart is RestartPolicy.ON_FAILURE
     assert job.success is SuccessRule.ALL_WORKERS
+    assert job.keras is KerasChoice.LEGACY
     assert (job.start_deadline_s, job.deadline_s, job.grace_s) == (300.0, 9000.0, 0.0)
     assert job.roles["chief"].memory_bytes == 2 * 1024**3
     assert list(job.roles) == ["chief", "worker", "ps", "evaluator"]

@@ -96,6 +96,7 @@ good_jobs = st.fixed_dictionaries(
         "start_deadline": times,
         "deadline": st.none() | times,
         "grace": times | st.just(0),
+        "keras": st.sampled_from(["auto", "patched", "legacy", "off"]),
         "image": st.sampled_from([None, "a/b:c"]),
         "engines": st.dictionaries(
             names_of_env,

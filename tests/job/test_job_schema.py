@@ -22,6 +22,8 @@ ACCEPTED = [
     "restart: never\nmax_restarts: 0\nsuccess: all-workers",
     "start_deadline: 90s\ndeadline: 2h30m\ngrace: 0",
     "deadline: 500ms\nstart_deadline: 1d\ngrace: 1.5",
+    "keras: patched",
+    "keras: off",
     "image: a/b:c\nengines: {docker: {network: host}}",
 ]
 REFUSED = [
@@ -53,6 +55,8 @@ REFUSED = [
     "restart: sometimes",
     "max_restarts: -1",
     "success: nobody",
+    "keras: 3",
+    "keras: on",
     "deadline: 0",
     "deadline: soon",
     "deadline: 90 seconds",

@@ -3,7 +3,7 @@
 It knows its launcher only by TF_CONFIG. What it takes from the environment:
 
     BENCH_MARKS     folder for worker-0.json and worker-1.json: moments in Unix time, and the last loss
-    BENCH_STEPS     steps to train
+    BENCH_STEPS     steps to train, in epochs of at most 150
     BENCH_FAIL      worker 1 ends at step 20: `os._exit`, `sys.exit` or `raise`
     BENCH_LINES_S   print a line with the step and the loss this often, in seconds
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 STARTED = time.time()
 BATCH, WINDOW, VALUES = 256, 36, 10
 FAIL_AT = 20
+EPOCH_STEPS = 150
 
 
 class Marks:
@@ -85,6 +86,8 @@ def watcher(tf, marks, steps):
                 marks.add(first_step=time.time())
                 if every_s:
                     threading.Thread(target=lines, daemon=True).start()
+            if last["step"] == steps:
+                marks.add(last_step=time.time())
             if every_s:
                 last["loss"] = float(logs["loss"])
             if way and last["step"] == FAIL_AT:
@@ -107,19 +110,16 @@ def main(started=None):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     marks.add(gathered=time.time())
     steps = int(os.environ.get("BENCH_STEPS", "150"))
+    epoch_steps = min(steps, EPOCH_STEPS)
     x = windows()
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     data = tf.data.Dataset.from_tensor_slices((x, x)).batch(BATCH, drop_remainder=True).repeat().with_options(options)
     with strategy.scope():
         model = compiled(tf)
-    epochs = 5
+    epochs = max(1, steps // epoch_steps)
     history = model.fit(
-        data,
-        epochs=epochs,
-        steps_per_epoch=steps // epochs,
-        verbose=2,
-        callbacks=[watcher(tf, marks, steps)],
+        data, epochs=epochs, steps_per_epoch=epoch_steps, verbose=2, callbacks=[watcher(tf, marks, steps)]
     )
     loss = float(history.history["loss"][-1])
     print(f"loss {loss:.6f}", flush=True)

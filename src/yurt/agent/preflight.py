@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yurt.agent.foreign_source import source
-from yurt.contract.spec import MULTI_WORKER, PARAMETER_SERVER, RunSpec, TaskSpec
+from yurt.agent.keras_choice import choose
+from yurt.contract.spec import RunSpec, TaskSpec
 
 _PYTHON_OPTIONS_WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What was found: `problem` in one sentence with its `hint`, or what to set and what to tell."""
+    """What was found: `problem` in one sentence with its `hint`, or what there is and what to tell."""
 
     problem: str | None = None
     hint: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     python: str | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
@@ -45,24 +45,30 @@ def preflight(
         )
     if not os.path.basename(executable).startswith("python"):
         return Preflight()
-    script, module = script_of(command)
+    script = script_of(command)[0]
     if script is not None and not os.path.isfile(os.path.join(folder, script)):
         return Preflight(
             problem=f"the script {script!r} is not among the job's files",
             hint="give its path relative to the job file, and see that `files` holds it",
             python=executable,
         )
-    if script is not None:
-        script = os.path.join(folder, script)
-    elif module is not None:
-        parts = os.path.join(folder, *module.split("."))
-        script = next(
-            (file for file in (f"{parts}.py", os.path.join(parts, "__main__.py")) if os.path.isfile(file)), ""
-        )
-    found, problem = _probe(executable, script or "", environment, folder)
+    # One Keras for all: the deciding task's script tells which.
+    deciding = next((each.command for each in run.tasks if each.name == run.deciding), None)
+    found, problem = _probe(executable, _source_file(deciding or command, folder), environment, folder)
     if problem:
         return Preflight(problem=problem, hint=f"try `{command[0]} -V` on that machine", python=executable)
-    return _keras(run, task, found, executable, environment, script or "")
+    return _keras(run, task, found, executable, environment)
+
+
+def _source_file(command: Sequence[str], folder: str) -> str:
+    """The file that a Python command line starts with; empty where there is none to be read."""
+    script, module = script_of(command)
+    if script is not None:
+        return os.path.join(folder, script)
+    if module is None:
+        return ""
+    parts = os.path.join(folder, *module.split("."))
+    return next((file for file in (f"{parts}.py", os.path.join(parts, "__main__.py")) if os.path.isfile(file)), "")
 
 
 def script_of(command: Sequence[str]) -> tuple[str | None, str | None]:
@@ -88,7 +94,7 @@ def _absolute_path(environment: Mapping[str, str], folder: str) -> str:
 def _probe(python: str, script: str, environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str | None]:
     try:
         result = subprocess.run(
-            [python, "-c", source("probe.py").decode(), script],
+            [python, "-c", (source("source_facts.py") + source("probe.py")).decode(), script],
             env=dict(environment),
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -105,43 +111,13 @@ def _probe(python: str, script: str, environment: Mapping[str, str], folder: str
 
 
 def _keras(
-    run: RunSpec,
-    task: TaskSpec,
-    found: Mapping[str, Any],
-    python: str,
-    environment: Mapping[str, str],
-    script: str,
+    run: RunSpec, task: TaskSpec, found: Mapping[str, Any], python: str, environment: Mapping[str, str]
 ) -> Preflight:
-    """Keras 3's `fit` fails under these two strategies (TensorFlow 2.21, Keras 3.15); legacy Keras works."""
-    plain = Preflight(python=python, found=found)
-    facts: Mapping[str, Any] = found.get("source") or {}
-    distributed = run.strategy == PARAMETER_SERVER or (run.strategy == MULTI_WORKER and len(run.training) > 1)
-    if found.get("tensorflow") is None:
-        if task.command is None:
-            return Preflight(
-                problem=f"{python} has no TensorFlow, which the standard server needs",
-                hint=f"{python} -m pip install tensorflow",
-                python=python,
-            )
-        return plain  # the command may train with something else, or bring TensorFlow by other ways
-    major = str(found.get("keras") or "0").split(".", maxsplit=1)[0]
-    if not distributed or int(major if major.isdigit() else 0) < 3 or "TF_USE_LEGACY_KERAS" in environment:
-        return plain
-    why = f"Keras {found['keras']} cannot `fit` under {run.strategy}"
-    where = os.path.basename(script)
-    if facts.get("fits") and facts.get("imports_keras") and not facts.get("imports_tf_keras"):
+    if found.get("tensorflow") is None and task.command is None:
         return Preflight(
-            problem=f"{why}, and {where}:{facts['imports_keras']} imports keras itself",
-            hint="write `from tensorflow import keras`: Yurt then has it use legacy Keras (tf_keras)",
+            problem=f"{python} has no TensorFlow, which the standard server needs",
+            hint=f"{python} -m pip install tensorflow",
             python=python,
         )
-    if found.get("tf_keras") is None:
-        if not facts.get("fits"):
-            return plain
-        return Preflight(
-            problem=f"{why} ({where}:{facts['fits']}), and legacy Keras is not installed",
-            hint=f"{python} -m pip install tf_keras~={'.'.join(found['tensorflow'].split('.')[:2])}.0",
-            python=python,
-        )
-    note = f"{why}: tf.keras is legacy Keras {found['tf_keras']} in this run (TF_USE_LEGACY_KERAS=1)"
-    return Preflight(environment={"TF_USE_LEGACY_KERAS": "1"}, notes=(note,), python=python, found=found)
+    choice = choose(run, task, found, environment)
+    return Preflight(problem=choice.problem, hint=choice.hint, notes=choice.notes, python=python, found=found)

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from yurt.agent import environment as env
 from yurt.agent.execution import Execution, write_whole
-from yurt.agent.foreign_source import standard_server_command
+from yurt.agent.foreign_source import hook_folder, standard_server_command
 from yurt.agent.heartbeat import Heartbeat, read_progress_file
+from yurt.agent.keras_choice import choose
 from yurt.agent.output import Output
 from yurt.agent.peers import unreachable_peers
 from yurt.agent.ports import HeldPort, greeting
@@ -27,11 +28,12 @@ from yurt.agent.preflight import Preflight, preflight
 from yurt.agent.process import become_subreaper
 from yurt.agent.publish import Publishing
 from yurt.agent.seats import Taken, take_seat
+from yurt.agent.verdicts import wanting_legacy_keras
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.decide import leave_s
 from yurt.contract.progress import merged
-from yurt.contract.spec import EVALUATOR
+from yurt.contract.spec import EVALUATOR, KERAS_LEGACY
 from yurt.contract.state import (
     CHECKING,
     CLOSING,
@@ -85,7 +87,8 @@ class Supervisor:
         self._preflight: Preflight | None = None
         self._checked_generation = -1
         self._publishing: Publishing | None = None
-        self._notes_told = False
+        self._told: set[str] = set()
+        self._may_turn = False  # to legacy Keras
         # Why this agent must go before the run has its verdict.
         self._orphaned_at: float | None = None
         self._told_to_leave: int | None = None
@@ -159,7 +162,7 @@ class Supervisor:
     def _exited(self, end: Exit | None) -> None:
         if end is not None:
             self._heartbeat.now()
-            self._end_with(end)
+            self._end_with(wanting_legacy_keras(end, self._progress()) if self._may_turn else end)
 
     # What is done.
 
@@ -270,11 +273,18 @@ class Supervisor:
     def _start(self, state: RunState, found: Preflight, attempt: int) -> None:
         assert self._member
         variables, tf_config = env.environment(self._config, state, self._member.address, os.environ)
-        variables = {**found.environment, **variables}
+        keras = choose(self._run, self._task, found.found, variables, again=state.keras == KERAS_LEGACY)
+        if keras.problem:
+            self._refuse(replace(found, problem=keras.problem, hint=keras.hint))
+            return
+        self._may_turn = keras.may_turn
+        variables = {**keras.environment, **variables}
+        if keras.hook:
+            variables["PYTHONPATH"] = _first_on(variables.get("PYTHONPATH"), hook_folder(self._config.state_dir))
         write_whole(variables[names.TF_CONFIG_FILE], tf_config)
-        if not self._notes_told:
-            self._notes_told = True
-            for note in found.notes if self._task.name == self._run.deciding else ():
+        for note in keras.notes if self._task.name == self._run.deciding else ():
+            if note not in self._told:
+                self._told.add(note)
                 self._output.say(note)  # once a run, not once a task
         if attempt:
             self._output.say(f"attempt {attempt} of {self._task.name} starts (generation {state.generation})")
@@ -366,3 +376,7 @@ class Supervisor:
     def _progress(self) -> dict[str, Any]:
         own = read_progress_file(os.path.join(self._config.state_dir, "progress.json"))
         return merged(self._output.progress(), own)
+
+
+def _first_on(path: str | None, folder: str) -> str:
+    return os.pathsep.join([folder, path] if path else [folder])

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
-from yurt.contract.exits import exit_code_of
+from yurt.contract.exits import WANTS_LEGACY_KERAS, exit_code_of
+from yurt.contract.progress import epoch_ended
 from yurt.contract.state import Exit
 
 #: What TensorFlow 2.21 prints when its server's port is in use.
 _PORT_TAKEN: Final = ("Could not start gRPC server", "No address added out of total")
+
+#: What Keras 3 says to a script that was written for Keras 2 (Keras 3.10 to 3.15).
+_WRITTEN_FOR_KERAS_2: Final = re.compile(
+    r"filepath provided must end in"
+    r"|Invalid filepath extension for saving"
+    r"|module 'keras[\w.]*' has no attribute"
+    r"|is not supported in Keras 3"
+    r"|A KerasTensor cannot be used as input to a TensorFlow function"
+    r"|object has no attribute 'lr'"
+    r"|unexpected keyword argument '(?:workers|use_multiprocessing|period|lr|decay)'"
+    r"|Argument\(s\) not recognized: \{'(?:lr|decay)'"
+)
+#: `keras.backend.set_value` of Keras 3 itself; without the file's name it could be anybody's.
+_SET_VALUE: Final = ("'str' object has no attribute 'name'", "legacy/backend.py")
+
+
+def wanting_legacy_keras(end: Exit, progress: Mapping[str, Any]) -> Exit:
+    """The same end, or one that starts the gang again with legacy Keras: an error of Keras 3 before any epoch's end."""
+    if end.code == 0 or end.reason != "exit" or epoch_ended(progress):
+        return end
+    told = next((line for line in reversed(end.last_lines) if _WRITTEN_FOR_KERAS_2.search(line)), None)
+    if told is None and all(any(text in line for line in end.last_lines) for text in _SET_VALUE):
+        told = next(line for line in end.last_lines if _SET_VALUE[0] in line)
+    return end if told is None else replace(end, reason=WANTS_LEGACY_KERAS, message=told.strip()[:200])
 
 
 def classify(returncode: int, *, stopped: bool, out_of_memory: bool, lines: Sequence[str], attempt: int) -> Exit:

@@ -22,6 +22,7 @@ VERBS: Final = {
     "stop": "Stop a run.",
     "publish": "Publish the model of a run again, or elsewhere.",
     "prune": "Remove what is kept of ended runs.",
+    "data": "Look at training data, or check it before a run.",
     "schema": "Print the JSON Schema of job files.",
     "completion": "Print the completion script for your shell.",
     "version": "Print the version.",

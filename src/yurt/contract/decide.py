@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from yurt.contract import exits
-from yurt.contract.spec import ALL_WORKERS, EVALUATOR, PARAMETER_SERVER, PS, WORKER, RunSpec
+from yurt.contract.spec import ALL_WORKERS, EVALUATOR, KERAS_LEGACY, PARAMETER_SERVER, PS, WORKER, RunSpec
 from yurt.contract.state import (
     BROKEN,
     CANCELLED,
@@ -38,7 +38,7 @@ from yurt.contract.tf_config import cluster_of
 
 #: Seconds that a survivor of a failed gang has between SIGTERM and SIGKILL: it has nothing left to save, and
 #: TensorFlow 2.21 swallows SIGTERM under MultiWorkerMirroredStrategy.
-SURVIVOR_GRACE_S: Final = 1.0
+SURVIVOR_GRACE_S: Final = 0.3
 #: Seconds that the other workers have to end by themselves once the deciding task has exited 0 (seen: up to 9 s).
 LEAVE_S: Final = 10.0
 #: Seconds after which an agent that does not report the end of its task is no longer waited for.
@@ -135,6 +135,8 @@ def _after_failure(
     words = f"{member.task} {exits.in_words(end)}"
     finished = [task for task in spec.gang if _finished(members.get(task))]
     alone = role == EVALUATOR or (spec.strategy == PARAMETER_SERVER and role == WORKER and state.phase == RUNNING)
+    wants_legacy = end.reason == exits.WANTS_LEGACY_KERAS and role != EVALUATOR
+    alone = alone and not wants_legacy  # a gang has one Keras
     if not alone and finished:
         words += f", after {_listed(finished)} had finished"
     if not exits.may_restart(spec.restart, end):
@@ -153,6 +155,8 @@ def _after_failure(
             restarts=state.restarts + 1,
             causes=(*state.causes, cause)[-KEPT_CAUSES:],
         )
+    if wants_legacy:
+        state = replace(state, keras=KERAS_LEGACY)
     return next_generation(spec, state, cause, now)
 
 

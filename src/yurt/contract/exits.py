@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
+from typing import Final
 
 from yurt.contract.spec import ALWAYS, EXIT_CODE, NEVER, ON_FAILURE
 from yurt.contract.state import Exit
 
+#: The script turned out to need Keras 2: it runs again with legacy Keras.
+WANTS_LEGACY_KERAS: Final = "wants-legacy-keras"
 #: Ends that no further try can mend: the policy is not asked.
 _FINAL_REASONS = ("preflight", "start")
 #: Ends that are no fault of the training: they are tried again even where the policy says never.
-_INNOCENT_REASONS = ("port-taken",)
+_INNOCENT_REASONS = ("port-taken", WANTS_LEGACY_KERAS)
 
 
 def may_restart(policy: str, end: Exit) -> bool:
@@ -26,6 +29,7 @@ def may_restart(policy: str, end: Exit) -> bool:
     out of memory           no     yes         yes        yes
     agent or machine lost   no     yes         yes        yes
     port already taken      yes    yes         yes        yes
+    wants legacy Keras      yes    yes         yes        yes
     preflight, no command   no     no          no         no
     ======================  =====  ==========  =========  ======
 
@@ -58,6 +62,8 @@ def in_words(end: Exit) -> str:
         return f"ran out of memory and was killed (exit code {end.code})"
     if end.reason == "port-taken":
         return "found its port taken by another process (" + (end.message or f"exit code {end.code}") + ")"
+    if end.reason == WANTS_LEGACY_KERAS:
+        return "needs legacy Keras (" + (end.message or f"exit code {end.code}") + ")"
     if end.code == 0:
         return "finished"
     if end.signal is not None:

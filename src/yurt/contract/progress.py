@@ -68,6 +68,12 @@ def merged(from_output: Mapping[str, Any], from_file: Mapping[str, Any]) -> dict
     return {**from_output, **from_file}
 
 
+def epoch_ended(progress: Mapping[str, Any]) -> bool:
+    """Whether an epoch is known to have ended."""
+    steps = progress.get("steps")
+    return progress.get("epoch", 1) > 1 or (steps is not None and progress.get("step", 0) >= steps)
+
+
 def in_words(progress: Mapping[str, Any]) -> str:
     """``epoch 3/20, step 17/25, loss 0.034, val_loss 0.04, 51,234 examples/s``."""
     parts = []

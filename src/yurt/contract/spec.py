@@ -23,6 +23,12 @@ ALWAYS: Final = "always"
 
 ALL_WORKERS: Final = "all-workers"
 
+# Which Keras the script gets (docs/keras.md).
+KERAS_AUTO: Final = "auto"
+KERAS_PATCHED: Final = "patched"
+KERAS_LEGACY: Final = "legacy"
+KERAS_OFF: Final = "off"
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
@@ -64,6 +70,7 @@ class RunSpec:
     output: str | None
     saves_to: str | None
     submitted_at: float
+    keras: str = KERAS_AUTO
 
     def task(self, name: str) -> TaskSpec:
         """The task written ``worker/0``; KeyError where there is none."""

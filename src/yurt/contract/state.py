@@ -46,8 +46,9 @@ class Exit:
     """How a task's process ended. `at` is Unix time in seconds on the task's own machine.
 
     `reason` is one of: ``exit`` (by itself), ``signal`` (killed by one), ``out-of-memory``, ``port-taken``
-    (TensorFlow's server found its port in use), ``preflight`` (never started: something needed is missing),
-    ``start`` (the command could not be executed), ``stopped`` (by Yurt), ``lost`` (its agent is gone).
+    (TensorFlow's server found its port in use), ``wants-legacy-keras`` (the script turned out to need Keras 2 before
+    its first epoch had ended), ``preflight`` (never started: something needed is missing), ``start`` (the command
+    could not be executed), ``stopped`` (by Yurt), ``lost`` (its agent is gone).
     """
 
     code: int
@@ -141,7 +142,8 @@ class RunState:
 
     `attempts` counts the restarts of single tasks within this generation; `restarts` counts every restart of any
     kind, against the one limit. `stop_grace_s` is how long an ending process has between SIGTERM and SIGKILL
-    once the verdict stands or the generation is over.
+    once the verdict stands or the generation is over. `keras` is ``legacy`` once a task has found that the script
+    needs it: from then on all tasks use it.
     """
 
     generation: int
@@ -155,6 +157,7 @@ class RunState:
     verdict: Verdict | None = None
     stop_grace_s: float = 0.0
     published: Mapping[str, Any] | None = None
+    keras: str | None = None
 
     @classmethod
     def first(cls, now: float) -> RunState:

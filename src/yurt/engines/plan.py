@@ -37,4 +37,5 @@ def plan(job: Job, run_id: str, submitted_at: float) -> RunSpec:
         output=job.output,
         saves_to=job.saves_to,
         submitted_at=submitted_at,
+        keras=str(job.keras),
     )

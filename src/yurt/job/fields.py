@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from yurt.job import command, names, places, units
 from yurt.job.findings import mistake
 from yurt.job.frozen import FrozenDict
-from yurt.job.kinds import RestartPolicy, Strategy, SuccessRule
+from yurt.job.kinds import KerasChoice, RestartPolicy, Strategy, SuccessRule
 from yurt.job.names import MOST_REPLICAS
 from yurt.job.written import bare, found, read_whole_number, yaml_reads
 
@@ -95,6 +95,11 @@ Command = Annotated[
 StrategyField = Annotated[Strategy, *_choice(Strategy, "none")]
 RestartField = Annotated[RestartPolicy, *_choice(RestartPolicy, "never")]
 SuccessField = Annotated[SuccessRule, *_choice(SuccessRule)]
+KerasField = Annotated[
+    KerasChoice,
+    BeforeValidator(lambda raw: names.read_choice("off" if bare(raw) is False else raw, KerasChoice)),
+    WithJsonSchema({"enum": [*map(str, KerasChoice), False]}),  # YAML reads a bare off as false
+]
 Replicas = Annotated[
     int,
     BeforeValidator(read_replicas),

@@ -40,5 +40,14 @@ class SuccessRule(StrEnum):
     ALL_WORKERS = "all-workers"
 
 
+class KerasChoice(StrEnum):
+    """Which Keras the script gets, where the strategy needs more than Keras 3 as shipped."""
+
+    AUTO = "auto"
+    PATCHED = "patched"
+    LEGACY = "legacy"
+    OFF = "off"
+
+
 ONE_TASK_STRATEGIES = frozenset({Strategy.MIRRORED, Strategy.ONE_DEVICE, Strategy.NONE})
 """Strategies that train in one process; an evaluator may still stand beside it."""

@@ -32,7 +32,7 @@ from yurt.job.command import write_command
 from yurt.job.engine_options import read_engines
 from yurt.job.findings import Finding, findings_of, mistake, raise_findings
 from yurt.job.frozen import FrozenDict, freeze, thaw
-from yurt.job.kinds import RestartPolicy, RoleName, Strategy, SuccessRule
+from yurt.job.kinds import KerasChoice, RestartPolicy, RoleName, Strategy, SuccessRule
 from yurt.job.names import read_role_name, unknown_key
 from yurt.job.positions import Reading
 from yurt.job.schema import RolesSchema, described, without_default
@@ -228,6 +228,7 @@ class Job(_Value):
     )
     deadline_s: f.Deadline = Field(None, alias="deadline", description="How long the whole run may take, as in 2h.")
     grace_s: f.Grace = Field(30.0, alias="grace", description="How long a task may take to end after it is asked to.")
+    keras: f.KerasField = Field(KerasChoice.AUTO, description="Which Keras an unchanged script gets on many machines.")
     image: f.Image = Field(None, description="The container image, for engines that use one.")
     engines: Annotated[
         Mapping[str, Mapping[str, Any]],
@@ -258,6 +259,7 @@ class Job(_Value):
             deadline_s: float | None = None,
             grace: str | float = 30,
             grace_s: float = 30,
+            keras: KerasChoice | str = KerasChoice.AUTO,
             image: str | None = None,
             engines: Mapping[str, Mapping[str, Any]] = ...,
         ) -> None: ...
@@ -309,6 +311,7 @@ class Job(_Value):
             "start_deadline": units.write_duration(self.start_deadline_s),
             "deadline": None if self.deadline_s is None else units.write_duration(self.deadline_s),
             "grace": units.write_duration(self.grace_s),
+            "keras": str(self.keras),
             "image": self.image,
             "engines": thaw(self.engines),
         }

@@ -13,7 +13,7 @@ from pathlib import Path
 import yurt
 from yurt.launcher.home import home
 
-_PARTS = ("__init__.py", "errors.py", "agent", "contract", "kv")
+_PARTS = ("__init__.py", "errors.py", "agent", "contract", "kv", "training/hook")
 #: Modules of these rooms that no agent needs on this engine are small: all travel.
 _MAIN = "import sys\nfrom yurt.agent.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
 

@@ -1,7 +1,7 @@
 """Looks at a Python environment from inside, in a process of its own, and imports nothing heavy.
 
-Run as ``python probe.py SCRIPT_OR_EMPTY [FOLDER]``; prints one JSON object. Written for any Python from 3.7 on,
-since it is the task's Python that runs it.
+Run behind the text of ``source_facts.py``, with a script or "" as its argument; prints one JSON object. Written for
+any Python from 3.7 on, since it is the task's Python that runs it.
 """
 
 import json
@@ -28,24 +28,6 @@ def versions():
     return found
 
 
-def source_facts(path):
-    """What the script's text tells: whether it imports Keras by itself, and calls fit."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return {}
-    facts = {}
-    for number, line in enumerate(lines, 1):
-        if re.match(r"\s*(import keras\b|from keras\b)", line):
-            facts.setdefault("imports_keras", number)
-        if re.match(r"\s*(import tf_keras\b|from tf_keras\b)", line):
-            facts.setdefault("imports_tf_keras", number)
-        if re.search(r"\.fit\s*\(", line):
-            facts.setdefault("fits", number)
-    return facts
-
-
 def main():
     """Print what was found."""
     script = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -60,7 +42,7 @@ def main():
                 "keras": found.get("keras"),
                 "tf_keras": found.get("tf-keras"),
                 "obstore": found.get("obstore"),
-                "source": source_facts(script) if script else {},
+                "source": source_facts(script) if script else {},  # noqa: F821 - source_facts.py stands before this
             }
         )
     )
