@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_weather_data import EXAMPLE, measurements, run, save
+
+from tests.examples.test_weather_data import EXAMPLE, measurements, run, save
 
 pytestmark = [
     pytest.mark.tensorflow,
