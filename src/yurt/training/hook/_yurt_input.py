@@ -4,9 +4,9 @@ Each iterator over a distributed dataset has threads that tune its buffers. They
 each time, up to a minute; the end of the iterator should wake them, and sometimes does not (TensorFlow 2.21: seen in
 RootDataset::Iterator's destructor, below MultiDeviceIterator's, with legacy Keras and Keras 3 alike). Nothing is
 computed meanwhile, and the other workers wait too. Two datasets are concerned: the one that is iterated, and the
-small one that TensorFlow puts behind it for each device. With tuning off in both the wait is gone; with it off in the script's
-own alone it is not. AUTOTUNE in a script then means TensorFlow's first guess, as many calls as there are threads. A
-script that sets `options.autotune.enabled` itself is obeyed.
+small one that TensorFlow puts behind it for each device. With tuning off in both the wait is gone; with it off in the
+script's own alone it is not. AUTOTUNE in a script then means TensorFlow's first guess, as many calls as there are
+threads. A script that sets `options.autotune.enabled` itself is obeyed.
 """
 
 import _yurt_task
