@@ -63,7 +63,7 @@ def test_restarts_that_run_out_are_a_failure(folder):
     job = scripts.job(restart="on-failure", max_restarts=1)
     result = folder.yurt("run", folder.write(job, train=script))
     assert result.returncode == 1
-    assert "the limit of 1 restarts is used up" in result.stdout
+    assert "the limit of 1 restart is used up" in result.stdout
 
 
 def test_a_deadline_that_passes_has_its_own_exit_code(folder):
