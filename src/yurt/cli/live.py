@@ -20,7 +20,7 @@ from yurt.contract.spec import RunSpec
 from yurt.launcher.records import Snapshot
 
 #: Seconds between two drawings, at least.
-_REDRAW_S: Final = 0.25
+_REDRAW_S: Final = 0.5
 #: Lines of the screen that are left to the tasks' output.
 _LEFT_LINES: Final = 6
 #: Characters of output that are gathered for one writing, at most.

@@ -19,7 +19,7 @@ from yurt.contract.spec import RunSpec
 from yurt.launcher.records import Snapshot
 
 #: Seconds between two looks at the logs while lines come, and while none do.
-_BUSY_S: Final = 0.1
+_BUSY_S: Final = 0.2
 _QUIET_S: Final = 0.25
 
 Read = Callable[[str, int], tuple[bytes, int]]
