@@ -98,6 +98,8 @@ def one(way: str, seconds: float, scratch: Path) -> dict[str, Any]:
             own = memory_kib(process.pid)
         finally:
             process.terminate()
+            time.sleep(0.5)
+            process.terminate()  # the second ends it at once: TensorFlow would let the whole grace time pass
             process.wait(60)
     spent_s = last.at - first.at
     agents_s = [late - early for early, late in zip(first.agents_s, last.agents_s, strict=True)]
