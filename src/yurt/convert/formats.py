@@ -1,0 +1,107 @@
+"""The formats there are, and which one a text is in.
+
+A new format is one module with `read` and, where it can be written, `write`; and one line in each table here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from yurt.convert.converted import Converted, Written
+from yurt.convert.source import Source
+from yurt.errors import UsageError
+from yurt.job import Job
+
+NOMAD: Final = "nomad"
+YURT: Final = "yurt"
+TFJOB: Final = "TFJob"
+
+#: The module of each format that can be read: ``read(sources, **options) -> Converted``.
+READERS: Final = {NOMAD: "yurt.convert.nomad.reading"}
+#: The module of each format that can be written: ``write(job, **options) -> Written``.
+WRITERS: Final = {NOMAD: "yurt.convert.nomad.writing"}
+
+_HCL_JOB = re.compile(r"^[ \t]*job[ \t]+(\"|[A-Za-z_])|^[ \t]*job[ \t]*\{", re.MULTILINE)
+_KIND = re.compile(r"^kind:[ \t]*[\"']?(?P<kind>[A-Za-z]+)", re.MULTILINE)
+_YURT_KEY = re.compile(r"^(name|command|roles|strategy):", re.MULTILINE)
+
+
+def read_jobs(sources: Sequence[Source], **options: Any) -> Converted:
+    """One job from the files, which are all in one format.
+
+    Raises:
+        yurt.errors.UsageError: where a file is in no format that can be read, or does not make a job.
+    """
+    formats = [format_of(source) for source in sources]
+    for source, name in zip(sources, formats, strict=True):
+        if name == YURT:
+            raise UsageError(
+                f"{source.file} is a Yurt job file already", hint="--to nomad writes it as a Nomad job file"
+            )
+        if name not in READERS:
+            raise UsageError(f"{source.file} is a {name}, which Yurt cannot read yet; it reads Nomad job files")
+    try:
+        converted: Converted = importlib.import_module(READERS[formats[0]]).read(sources, **options)
+    except RecursionError:
+        raise UsageError(f"{sources[0].file} is nested too deeply") from None
+    return converted
+
+
+def write_job(job: Job, name: str, **options: Any) -> Written:
+    """The job as the text of another system's job file, and what that does not do."""
+    written: Written = importlib.import_module(WRITERS[name]).write(job, **options)
+    return written
+
+
+def is_yurt(source: Source) -> bool:
+    """Whether the text is meant as a Yurt job file, good or bad: what is wrong with one, `yurt.job` says best."""
+    try:
+        return format_of(source) == YURT
+    except UsageError:
+        return False
+
+
+def format_of(source: Source) -> str:
+    """The format of a text, by what it holds. Raises `UsageError` for a text that is in none."""
+    text = source.text
+    if not text.strip():
+        raise UsageError(f"{source.file} is empty")
+    if text.lstrip().startswith("{"):
+        return _of_json(source)
+    if _HCL_JOB.search(text):
+        return NOMAD
+    if kind := _KIND.search(text):
+        return TFJOB if kind["kind"] == TFJOB else f"Kubernetes {kind['kind']}"
+    if _YURT_KEY.search(text):
+        return YURT
+    raise UsageError(f"{source.file} is not a Nomad job file: there is no job block in it")
+
+
+def _of_json(source: Source) -> str:
+    try:
+        data = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{source.file}:{error.lineno} is not JSON: {_plain(error.msg)}") from None
+    except RecursionError:
+        raise UsageError(f"{source.file} is nested too deeply") from None
+    if isinstance(data, Mapping):
+        if isinstance(data.get("kind"), str):
+            return TFJOB if data["kind"] == TFJOB else f"Kubernetes {data['kind']}"
+        if "Job" in data or "TaskGroups" in data:
+            return NOMAD
+        if "job" in data:
+            raise UsageError(
+                f"{source.file} is HCL written as JSON, which Yurt does not read",
+                hint="`nomad job run -output FILE` prints the job as the JSON that Yurt reads",
+            )
+        if "command" in data or "roles" in data:
+            return YURT
+    raise UsageError(f"{source.file} is not a Nomad job: it has neither Job nor TaskGroups")
+
+
+def _plain(message: str) -> str:
+    return message[:1].lower() + message[1:]

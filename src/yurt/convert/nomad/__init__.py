@@ -1,0 +1,1 @@
+"""Nomad job files, as JSON (the HTTP API's form) and HCL2, in and out."""
