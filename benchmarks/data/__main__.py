@@ -91,6 +91,9 @@ READ = {
     "shuffled": ("`yurt.data.read`, shuffled", ours("plain", shuffle=True)),
     "packed": ("`yurt.data.read`, 64 rows a record", ours("packed")),
     "packed_shuffled": ("`yurt.data.read`, 64 rows a record, shuffled", ours("packed", shuffle=True)),
+    "label": ("`yurt.data.read`, with an `int64` label 0 to 9, shuffled", ours("label", shuffle=True)),
+    "varying": ("`yurt.data.read`, with an `int64` label 0 to 999", ours("varying")),
+    "varying_shuffled": ("`yurt.data.read`, with an `int64` label 0 to 999, shuffled", ours("varying", shuffle=True)),
 }
 
 
@@ -182,6 +185,9 @@ def measure(rows: int, rounds: int) -> dict:
         folder = Path(place)
         by_us(windows, folder / "plain")
         by_us(windows, folder / "packed", packed=64)
+        labels = np.random.default_rng(1).integers(0, 1000, rows)
+        for name, column in {"label": labels % 10, "varying": labels}.items():
+            data.write(folder / name, {"window": windows, "label": column}, shards=SHARDS, processes=1)
         names = list(READ)
         for number in range(rounds + 1):
             for name in names[number % len(names) :] + names[: number % len(names)]:

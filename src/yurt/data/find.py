@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from yurt.data.errors import DataError, guess
-from yurt.data.index import INDEX, SCHEMA, Layout, Shard, load_index, load_layout
+from yurt.data.index import INDEX, SCHEMA, Layout, Shard, load_index, load_layout, load_stride
+from yurt.data.stride import Stride
 
 _LEFT_OVER: Final = re.compile(
     r"^[._~#]|(\.tmp|\.temp|\.partial|\.part|\.inprogress|\.crc|\.swp|\.bak|~)$", re.IGNORECASE
@@ -34,7 +35,7 @@ class Found:
     """The files of a set, sorted; its layout and its index if there are any.
 
     `index` has an entry for each file that the index names. `lost` are files that the index, or the numbers in the
-    others' names, say there should be.
+    others' names, say there should be. `stride` is what the index says of all files.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Found:
     index: dict[str, Shard]
     lost: list[str]
     passed_over: list[str]
+    stride: Stride | None = None
 
 
 def left_over(name: str) -> bool:
@@ -150,7 +152,8 @@ def _found(name: str, files: list[Path], others: list[str]) -> Found:
     shards = {shard.name: shard for shard in load_index(index)} if index.is_file() else {}
     whole = len(stems) <= 1 and not glob.has_magic(name) and not Path(name).is_file()
     lost = sorted((set(shards) or _numbered(files)) - {file.name for file in files}) if whole else []
-    return Found(name, files, layout, shards, lost, others)
+    stride = load_stride(index) if shards else None
+    return Found(name, files, layout, shards, lost, others, stride)
 
 
 def _numbered(files: list[Path]) -> set[str]:

@@ -1,8 +1,9 @@
 """The two JSON files beside the records: ``<name>.schema.json`` and ``<name>.index.json``.
 
 The schema says what a record holds and how it is stored; it is written first. The index says what each file holds
-(records, examples, bytes, CRC32C of the file); it is written last, so a set without one is not finished or not
-Yurt's. Both carry a version: a newer one than this Yurt knows is refused.
+(records, examples, bytes, CRC32C of the file), and where values lie if that is the same in each record (see
+`yurt.data.stride`); it is written last, so a set without one is not finished or not Yurt's. Both carry a version: a
+newer one than this Yurt knows is refused.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from yurt.data.compression import Compression, named
 from yurt.data.errors import DataError, guess
 from yurt.data.schema import Schema
+from yurt.data.stride import Stride
 
 VERSION: Final = 1
 SCHEMA: Final = ".schema.json"
@@ -45,13 +47,21 @@ class Layout:
 
 @dataclass(frozen=True)
 class Shard:
-    """One finished file. `crc32c` is that of the file as it lies there, eight hex digits."""
+    """One finished file. `crc32c` is that of the file as it lies there, eight hex digits.
+
+    `stride` is only known to who writes it; the index tells one for the whole set.
+    """
 
     name: str
     records: int
     examples: int
     bytes: int
     crc32c: str
+    stride: Stride | None = field(default=None, compare=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the index."""
+        return {key: value for key, value in asdict(self).items() if key != "stride"}
 
 
 def file_name(name: str, shard: int, shards: int) -> str:
@@ -72,8 +82,11 @@ def save_index(folder: Path, name: str, shards: list[Shard]) -> None:
         "examples": sum(shard.examples for shard in shards),
         "records": sum(shard.records for shard in shards),
         "bytes": sum(shard.bytes for shard in shards),
-        "files": [asdict(shard) for shard in shards],
+        "files": [shard.as_json() for shard in shards],
     }
+    # A key that a Yurt which does not know it passes over, so the version is the same.
+    if (stride := shards[0].stride) is not None and all(shard.stride == stride for shard in shards):
+        value["stride"] = stride.as_json()
     write_json(folder / f"{name}{INDEX}", value)
 
 
@@ -101,6 +114,15 @@ def load_index(path: Path) -> list[Shard]:
         return [Shard(**entry) for entry in value["files"]]
     except (KeyError, TypeError):
         raise DataError(f"{path}: its list of files is not as Yurt writes it") from None
+
+
+def load_stride(path: Path) -> Stride | None:
+    """The stride that an index tells, if its set has one. Raises DataError."""
+    value = _read(path, INDEX).get("stride")
+    try:
+        return None if value is None else Stride.from_json(value)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise DataError(f"{path}: its stride is not as Yurt writes it") from None
 
 
 def _read(path: Path, kind: str) -> Mapping[str, Any]:

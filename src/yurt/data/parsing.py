@@ -16,13 +16,14 @@ _WIRE = {BYTES: tf.string, FLOATS: tf.float32, INTS: tf.int64}
 _SIGNED = {"uint32": tf.int32, "uint64": tf.int64}
 
 
-def parser(layout: Layout, schema: Schema) -> Callable[[Any], Batch]:
+def parser(layout: Layout, schema: Schema, *, mixed: bool = False) -> Callable[[Any], Batch]:
     """A function of records (strings, shape (n,)) that gives the features of `schema`, rows along the first axis.
 
     One row a record: n rows; packed: as many as they hold. Fixed features are tensors (rows, *shape), those of
-    variable length RaggedTensors.
+    variable length RaggedTensors. `mixed` says that packed records with fewer rows are among them: known before, that
+    saves a branch, which takes longer to set up than to run.
     """
-    return _packed(schema) if layout.packed is not None else _plain(schema)
+    return _packed(schema, mixed=mixed) if layout.packed is not None else _plain(schema)
 
 
 def padder(schema: Schema, pad: Mapping[str, Any] | bool) -> Callable[[Batch], Batch]:
@@ -65,15 +66,15 @@ def _shaped(feature: Feature, value: Any) -> Any:
     if feature.stored == "raw":
         return tf.reshape(_numbers(feature, value), (-1, *feature.row_shape))
     if not feature.variable:
-        return _cast(feature, value)
-    flat = _cast(feature, value.flat_values)
+        return cast(feature, value)
+    flat = cast(feature, value.flat_values)
     if feature.size == 1 and not feature.row_shape:
         return value.with_flat_values(flat)
     flat = tf.reshape(flat, (-1, *feature.row_shape))
     return tf.RaggedTensor.from_row_splits(flat, value.row_splits // feature.size, validate=False)
 
 
-def _packed(schema: Schema) -> Callable[[Any], Batch]:
+def _packed(schema: Schema, *, mixed: bool) -> Callable[[Any], Batch]:
     wanted: dict[str, Any] = {}
     for name, feature in schema.items():
         strings = feature.dtype == "string"
@@ -81,12 +82,14 @@ def _packed(schema: Schema) -> Callable[[Any], Batch]:
         if feature.variable:
             wanted[name + LENGTHS] = tf.io.FixedLenFeature((), tf.string)
 
+    joined = _as_one if mixed else _joined
+
     def parse(records: Any) -> Batch:
         found = tf.io.parse_example(records, wanted)
         batch = {}
         for name, feature in schema.items():
             value = found[name]
-            flat = value.flat_values if feature.dtype == "string" else _numbers(feature, _joined(value))
+            flat = value.flat_values if feature.dtype == "string" else _numbers(feature, joined(value))
             rows = tf.reshape(flat, (-1, *feature.row_shape))
             if feature.variable:
                 lengths = tf.io.decode_raw(tf.strings.reduce_join(found[name + LENGTHS]), tf.int32)
@@ -101,7 +104,11 @@ def _joined(strings: Any) -> Any:
     """Strings of one length as they are, which saves a copy; of several lengths as one string."""
     lengths = tf.strings.length(strings)
     alike = tf.reduce_all(lengths == lengths[0])
-    return tf.cond(alike, lambda: strings, lambda: tf.reshape(tf.strings.reduce_join(strings), (1,)))
+    return tf.cond(alike, lambda: strings, lambda: _as_one(strings))
+
+
+def _as_one(strings: Any) -> Any:
+    return tf.reshape(tf.strings.reduce_join(strings), (1,))
 
 
 def _numbers(feature: Feature, strings: Any) -> Any:
@@ -112,6 +119,7 @@ def _numbers(feature: Feature, strings: Any) -> Any:
     return tf.io.decode_raw(strings, dtype)
 
 
-def _cast(feature: Feature, value: Any) -> Any:
+def cast(feature: Feature, value: Any) -> Any:
+    """From the dtype of a list in a tf.train.Example to the feature's own."""
     dtype = tf.as_dtype(feature.dtype)
     return value if value.dtype == dtype else tf.cast(value, dtype)

@@ -19,6 +19,8 @@ from yurt.data.index import Layout
 from yurt.data.orders import Content, Order
 from yurt.data.parsing import padder, parser
 from yurt.data.sharing import Plan
+from yurt.data.slicing import can_slice, in_one, in_turn, packed_in_turn, slicer
+from yurt.data.stride import Regular, Stride
 
 #: Rows that are moved together by a shuffle before they are mixed one by one.
 _CHUNK: Final = 16
@@ -30,11 +32,23 @@ _BUFFER_BYTES: Final = 1 << 20
 _GRAPH_SEED: Final = 2016
 
 
-def build(files: list[Path], layout: Layout, plan: Plan, index: int, order: Order, content: Content) -> Any:
-    """Batches of worker `index`, `plan.shares[index].batch` rows each, `plan.steps` of them an epoch."""
+def build(
+    files: list[Path],
+    layout: Layout,
+    plan: Plan,
+    index: int,
+    order: Order,
+    content: Content,
+    regular: Regular | None = None,
+) -> Any:
+    """Batches of worker `index`, `plan.shares[index].batch` rows each, `plan.steps` of them an epoch.
+
+    `regular` says which files have a stride; it changes how they are read, not what comes out.
+    """
     share = plan.shares[index]
     own = [str(files[number]) for number in share.files]
-    maker = _Epochs(own, layout, plan, index, order, content)
+    alike = regular if regular and set(share.files) <= set(regular.sizes) else None
+    maker = _Epochs(own, layout, plan, index, order, content, alike)
     last = 2**62 if order.epochs is None else order.initial_epoch + order.epochs
     epochs = tf.data.Dataset.range(order.initial_epoch, last)
     if order.cache:
@@ -62,29 +76,69 @@ def options(workers: int) -> Any:
     return made
 
 
+def joined(dataset: Any, workers: int, batch: int) -> Any:
+    """As many batches as there are workers made one of `batch` rows, for ``fit`` to cut up again.
+
+    Where TensorFlow cuts up what ``rebatch`` has joined it prints "Tensor RefCount not reliable" for each step (2.21),
+    so that is left to batches whose shapes are not known.
+    """
+    specs = tf.nest.flatten(dataset.element_spec)
+    if not all(isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined() for spec in specs):
+        return dataset.rebatch(batch, drop_remainder=True)
+
+    several = type(dataset.element_spec) is tuple  # what map gives as several arguments
+
+    def join(*parts: Any) -> Any:
+        whole = tf.nest.map_structure(lambda part: tf.reshape(part, [batch, *part.shape[2:]]), parts)
+        return whole if several else whole[0]
+
+    return dataset.batch(workers, drop_remainder=True).map(_as_is(join))
+
+
 class _Epochs:
     """Makes the batches of one epoch."""
 
     def __init__(
-        self, files: list[str], layout: Layout, plan: Plan, index: int, order: Order, content: Content
+        self,
+        files: list[str],
+        layout: Layout,
+        plan: Plan,
+        index: int,
+        order: Order,
+        content: Content,
+        regular: Regular | None,
     ) -> None:
         self._files, self._layout, self._plan, self._index = files, layout, plan, index
         self._order, self._content = order, content
+        self._stride = regular.stride if regular and can_slice(layout, at_least=_CHUNK) else None
         self._parse = parser(layout, content.schema)
         self._share = plan.shares[index]
+        if regular and self._stride:
+            self._sizes = [regular.sizes[number] for number in self._share.files]
+            self._parse = self._slicer(regular)
+        # Rows are taken out of records before they are mixed and batched, not after it.
+        self._early = self._stride is not None or layout.packed is not None
         # Rows of the stream that are one step: the worker's own, or everybody's, of which it keeps a slice.
         self._step = plan.batch if plan.by == "elements" else self._share.batch
+        self._window = max(1, min(_WINDOW * self._step, max(order.shuffle, self._step)))
         self._parallel = max(1, min(4, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
+
+    def _slicer(self, regular: Regular) -> Callable[[Any], Any]:
+        frames = _CHUNK if self._layout.packed is None else 1
+        # Only a shuffle brings the short ends of files together with other stretches.
+        self._ends = any(size % (frames * regular.stride.bytes) for size in self._sizes)
+        mixed = self._ends and self._order.shuffle > 0
+        return slicer(regular, self._layout, self._content.schema, mixed=mixed)
 
     def batches(self, epoch: Any) -> Any:
         """All batches of an epoch, in its order."""
         _own_seed()
-        rows = self._chunks(epoch)
-        if self._layout.packed is not None:
+        rows = self._chunks(epoch) if self._stride is None else self._stretches(epoch, self._stride)
+        if self._early:
             rows = rows.map(_as_is(self._parse), num_parallel_calls=self._parallel)
         if self._order.shuffle:
             rows = self._permuted(rows, epoch)
-        if self._order.shuffle or self._layout.packed is not None:  # else they come in the right number
+        if self._order.shuffle or self._early:  # else they come in the right number
             rows = rows.rebatch(self._step, drop_remainder=not self._plan.last)
         steps = rows.take(self._plan.steps)
         if self._plan.last or self._plan.by == "elements":
@@ -104,29 +158,46 @@ class _Epochs:
     def _chunks(self, epoch: Any) -> Any:
         """Records in chunks: without a shuffle file after file, with one of several files in turn, and chunks mixed."""
         kind, rows_a_record = tensorflow_name(self._layout.compression), self._layout.packed or 1
-        names = tf.constant(self._files)
         if not self._order.shuffle:
-            return tf.data.TFRecordDataset(names, kind, _BUFFER_BYTES).batch(max(1, self._step // rows_a_record))
-        names = tf.gather(names, _permutation(len(self._files), self._seed(epoch, 0), 0))
-        chunk, at_once = max(1, _CHUNK // rows_a_record), min(_FILES_AT_ONCE, len(self._files))
-        chunks = tf.data.Dataset.from_tensor_slices(names).interleave(
-            _as_is(lambda name: tf.data.TFRecordDataset(name, kind, _BUFFER_BYTES).batch(chunk)),
-            cycle_length=at_once,
-            num_parallel_calls=min(self._parallel, at_once),
+            return tf.data.TFRecordDataset(self._files, kind, _BUFFER_BYTES).batch(max(1, self._step // rows_a_record))
+        chunk = max(1, _CHUNK // rows_a_record)
+        names = tf.constant(self._files)
+        return self._mixed(epoch, lambda file: tf.data.TFRecordDataset(names[file], kind, _BUFFER_BYTES).batch(chunk))
+
+    def _stretches(self, epoch: Any, stride: Stride) -> Any:
+        """The same chunks of the same records in the same order, as strings of frames."""
+        packed = self._layout.packed
+        if not self._order.shuffle:
+            if packed is None:
+                return in_turn(self._files, self._sizes, stride, self._step)
+            return packed_in_turn(self._files, self._sizes, stride, max(1, self._step // packed))
+        chunk = 1 if packed else _CHUNK
+        names, sizes = tf.constant(self._files), tf.constant(self._sizes, tf.int64)
+        mixed = self._mixed(epoch, lambda file: in_one(names[file], sizes[file], stride, chunk))
+        # A window in one go need not be cut again. Packed records with fewer rows have to be parsed: few with each.
+        rows = self._step if packed and self._ends else self._window
+        return mixed.batch(max(1, rows // (packed or chunk)))
+
+    def _mixed(self, epoch: Any, chunks_of: Callable[[Any], Any]) -> Any:
+        """Chunks of several files (by number) in turn, then mixed among as many rows as may change places."""
+        order = _permutation(len(self._files), self._seed(epoch, 0), 0)
+        at_once = min(_FILES_AT_ONCE, len(self._files))
+        chunks = tf.data.Dataset.from_tensor_slices(order).interleave(
+            _as_is(chunks_of), cycle_length=at_once, num_parallel_calls=min(self._parallel, at_once)
         )
-        buffer = max(2, self._order.shuffle // (chunk * rows_a_record))
+        rows_a_record = self._layout.packed or 1
+        buffer = max(2, self._order.shuffle // (max(1, _CHUNK // rows_a_record) * rows_a_record))
         return chunks.shuffle(buffer, seed=self._seed(epoch, 1), reshuffle_each_iteration=False)
 
     def _permuted(self, rows: Any, epoch: Any) -> Any:
         """Rows in windows of some batches, each window in a new order."""
-        window = max(1, min(_WINDOW * self._step, max(self._order.shuffle, self._step)))
         seed = self._seed(epoch, 2)
 
         def mix(number: Any, values: Any) -> Any:
             order = _permutation(_rows(values), seed, number)
             return tf.nest.map_structure(lambda value: tf.gather(value, order), values)
 
-        return rows.rebatch(window).enumerate().map(_as_is(mix), num_parallel_calls=self._parallel)
+        return rows.rebatch(self._window).enumerate().map(_as_is(mix), num_parallel_calls=self._parallel)
 
     def _slice(self, number: Any, values: Any) -> Any:
         """This worker's rows of a step."""
@@ -141,7 +212,7 @@ class _Epochs:
 
     def _finish(self, values: Any) -> Any:
         """A batch as the script gets it."""
-        batch = values if self._layout.packed is not None else self._parse(values)
+        batch = values if self._early else self._parse(values)
         if not self._plan.last:
             batch = {name: _sized(value, self._share.batch) for name, value in batch.items()}
         if self._content.pad:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self  # Python 3.11
 
 
 class Bar:

@@ -18,6 +18,7 @@ from yurt.data.mending import mend, tell
 from yurt.data.orders import Content, Order
 from yurt.data.schema import Described, Schema
 from yurt.data.sharing import By, Plan, Task, plan, task_from
+from yurt.data.stride import Regular, regular
 
 Check = Literal["auto", "full", "quick", "none"]
 Bad = Literal["stop", "skip"]
@@ -42,6 +43,7 @@ class Data:
     _order: Order
     _content: Content
     _asked: Mapping[str, Any]
+    _regular: Regular | None = None
 
     @property
     def steps(self) -> int:
@@ -78,11 +80,11 @@ class Data:
                 f"fit cannot cut a global batch of {batch:,} rows into {workers:,} equal parts",
                 hint=f"batch={batch // workers * workers or workers:,}, or per_worker(strategy), which takes any",
             )
-        from yurt.data.pipeline import options
+        from yurt.data.pipeline import joined, options
 
         own = self.dataset()
         if self._order.epochs is None:
-            return own.rebatch(batch, drop_remainder=True).prefetch(1).with_options(options(workers))
+            return joined(own, workers, batch).prefetch(1).with_options(options(workers))
         # An end that fills no whole batch is only understood of a plain batch(), row by row.
         return own.unbatch().batch(batch).prefetch(1).with_options(options(workers))
 
@@ -124,7 +126,7 @@ class Data:
     def _build(self, its_plan: Plan, task: Task) -> Any:
         from yurt.data.pipeline import build
 
-        return build(self.files, self.layout, its_plan, task.index, self._order, self._content)
+        return build(self.files, self.layout, its_plan, task.index, self._order, self._content, self._regular)
 
 
 def read(
@@ -178,7 +180,7 @@ def read(
     found = find(path)
     layout = _layout(found, schema, compression)
     wanted = layout.schema.only(features) if features is not None else layout.schema
-    files, rows, skipped = _checked(found, layout, task, batch, by, remainder, check, nan, bad)
+    files, rows, skipped, looked_at = _checked(found, layout, task, batch, by, remainder, check, nan, bad)
     made = plan(rows, batch, task.workers, by=by, remainder=remainder)
     if made.note and task.index == 0:
         print(f"yurt: {found.name}: {made.note}", file=sys.stderr, flush=True)
@@ -192,7 +194,9 @@ def read(
     )
     content = Content(wanted, pad, transform)
     asked = {"rows": rows, "by": by, "remainder": remainder}
-    return Data(files, layout, made, task, skipped, order, content, asked)
+    # Where nothing is to be checked the index is believed, as it is for the numbers of rows.
+    alike = regular(files, layout, rows, looked_at, found.stride if check == "none" and bad == "stop" else None)
+    return Data(files, layout, made, task, skipped, order, content, asked, alike)
 
 
 def _task(workers: int | None, index: int | None) -> Task:
@@ -227,8 +231,11 @@ def _checked(
     check: Check,
     nan: bool,
     bad: Bad,
-) -> tuple[list[Path], list[int], int]:
-    """The files to read, their rows, and how many rows were left out as bad. Raises DataError for faults."""
+) -> tuple[list[Path], list[int], int, set[int]]:
+    """The files to read, their rows, how many rows were left out as bad, and which files can be known in every byte.
+
+    Raises DataError for faults.
+    """
     lost = check_lost(found)
     if bad == "skip":
         reports = [check_file(file, layout, found.index.get(file.name), nan=nan) for file in found.files]
@@ -245,7 +252,7 @@ def _checked(
             )
         if not mended.files:
             stop([fault for report in reports for fault in report.faults] + lost, found.name)
-        return mended.files, mended.rows, sum(skipped.values())
+        return mended.files, mended.rows, sum(skipped.values()), set(range(len(mended.files)))
     stop(lost, found.name)
     indexed = all(file.name in found.index for file in found.files)
     total = sum(file.stat().st_size for file in found.files)
@@ -267,4 +274,8 @@ def _checked(
                 counted.append(report.examples)
                 continue
         counted.append(shard.examples if shard else count_examples(file, layout))
-    return found.files, rows or counted, 0
+    if check == "none":
+        own = set(range(len(found.files))) if found.stride else set()
+    elif not full:
+        own = set()
+    return found.files, rows or counted, 0, own

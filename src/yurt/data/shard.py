@@ -10,8 +10,9 @@ from typing import Any, Final
 from yurt.data.compression import packer
 from yurt.data.encoding import encode, encode_framed, encode_packed
 from yurt.data.errors import DataError
-from yurt.data.framing import MOST_BYTES, crc_extend, frame
+from yurt.data.framing import FRAME_BYTES, MOST_BYTES, crc_extend, frame
 from yurt.data.index import Layout, Shard
+from yurt.data.stride import Watch
 
 #: Rows that are encoded in one go: enough for numpy, few enough for the processor's cache.
 BLOCK_ROWS: Final = 1024
@@ -30,6 +31,7 @@ class ShardWriter:
         self._file = self._scratch.open("wb", buffering=0)
         self._packer = packer(layout.compression, level)
         self._waiting: list[tuple[dict[str, Any], int]] = []
+        self._watch = Watch(layout)
         self.records = self.examples = self._bytes = self._crc = 0
 
     def add(self, columns: dict[str, Any], rows: int) -> None:
@@ -51,7 +53,8 @@ class ShardWriter:
         os.fsync(self._file.fileno())
         self._file.close()
         self._scratch.replace(self._path)
-        return Shard(self._path.name, self.records, self.examples, self._bytes, f"{self._crc:08x}")
+        name, checksum = self._path.name, f"{self._crc:08x}"
+        return Shard(name, self.records, self.examples, self._bytes, checksum, self._watch.stride)
 
     def abandon(self) -> None:
         """Leave nothing behind."""
@@ -63,9 +66,10 @@ class ShardWriter:
         framed = encode_framed(self._layout.schema, columns, rows)
         self.examples += rows
         if framed is None:
-            self._write(encode(self._layout.schema, columns, rows))
+            self._write(encode(self._layout.schema, columns, rows), rows)
         else:
             self.records += rows
+            self._watch.look(framed, rows)
             self._put(self._packer.compress(framed))
 
     def _pack(self, *, last: bool) -> None:
@@ -79,11 +83,12 @@ class ShardWriter:
         for at in range(0, whole, step):
             until = min(at + step, whole)
             part = {name: column[at:until] for name, column in columns.items()}
-            self._write(encode_packed(self._layout.schema, part, until - at, packed))
+            self._write(encode_packed(self._layout.schema, part, until - at, packed), (until - at) // packed)
         self.examples += whole
         self._waiting = [({name: column[whole:] for name, column in columns.items()}, rows - whole)] * (rows > whole)
 
-    def _write(self, records: list[bytes]) -> None:
+    def _write(self, records: list[bytes], whole: int) -> None:
+        """Write records, of which the first `whole` have as many rows as a record is to have."""
         for record in records:
             if len(record) > MOST_BYTES:
                 raise DataError(
@@ -92,7 +97,9 @@ class ShardWriter:
                     hint="write smaller rows, or pack fewer of them in a record",
                 )
             self.records += 1
-        self._put(self._packer.compress(b"".join(frame(records))))
+        framed = b"".join(frame(records))
+        self._watch.look(framed[: len(framed) - sum(len(record) + FRAME_BYTES for record in records[whole:])], whole)
+        self._put(self._packer.compress(framed))
 
     def _put(self, data: bytes) -> None:
         if data:

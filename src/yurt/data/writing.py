@@ -23,6 +23,7 @@ from yurt.data.progress import Bar
 from yurt.data.schema import Described, Schema
 from yurt.data.shard import ShardWriter
 from yurt.data.sources import Source, source_of
+from yurt.data.stride import Stride
 
 #: Fewer rows than this are written here: a process more takes longer to start than it saves.
 _FEW_ROWS = 50_000
@@ -67,7 +68,8 @@ def write(
     `data` is a mapping of NumPy arrays (first axis: rows), a pandas DataFrame, a pyarrow Table, the path or paths of
     CSV or Parquet files, or an iterator of rows (mappings) or of DataFrames. `schema` is inferred if it is left out.
 
-    `packed` puts so many rows into each record: still TFRecord and tf.train.Example, but read about twice as fast.
+    `packed` puts so many rows into each record: still TFRecord and tf.train.Example. It is faster to read where
+    records are not all alike (see `yurt.data.stride`), and smaller where rows are.
     `shuffle` is the seed of an order of rows, so that every file is a fair sample (not for streams, whose rows
     are dealt to the files in turn). `level` is zlib's, 1 to 9. `processes` is chosen by what there is to do.
 
@@ -241,7 +243,7 @@ class _State:
         """Take over what an interrupted call has finished, and remove what it has not."""
         kept = self._load()
         if kept.get("plan") == self._plan and self._plan["source"] is not None and self._plan["rows"] is not None:
-            entries = {int(number): Shard(**entry) for number, entry in kept.get("done", {}).items()}
+            entries = {int(number): _shard(entry) for number, entry in kept.get("done", {}).items()}
             self.done = {number: shard for number, shard in entries.items() if self._lies_there(shard)}
         for scratch in self._place.parent.glob(f".{self._place.name}-*.tmp"):
             match = re.fullmatch(r"\.(.+)\.(\d+)\.tmp", scratch.name)
@@ -273,6 +275,12 @@ class _State:
 
     def _save(self) -> None:
         write_json(self._file, {"plan": self._plan, "done": {str(n): asdict(s) for n, s in self.done.items()}})
+
+
+def _shard(entry: dict[str, Any]) -> Shard:
+    """As `asdict` made it."""
+    stride = entry.get("stride")
+    return Shard(**{**entry, "stride": Stride.from_json(stride) if stride else None})
 
 
 @contextmanager
