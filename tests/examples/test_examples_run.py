@@ -38,8 +38,36 @@ def test_roles_in_one_script(tmp_path):
     assert line["offset"] == pytest.approx(1, abs=0.05)
 
 
+def test_tutorial_style(tmp_path):
+    started, model = run("tutorial-style", tmp_path)
+    assert (model / "bars.keras").is_file()
+    for index in range(2):
+        assert "val_accuracy: " in started.log(f"worker/{index}")
+    assert started.log("worker/0").count("Epoch ") == 3
+    *_, last = (line for line in started.log("worker/0").splitlines() if "val_accuracy: " in line)
+    assert float(last.rpartition("val_accuracy: ")[2].split()[0]) > 0.6  # a guess has 0.33
+
+
+def test_custom_loop(tmp_path):
+    started, model = run("custom-loop", tmp_path)
+    assert (model / "curve.keras").is_file()
+    logs = [started.log(f"worker/{index}") for index in range(2)]
+    losses = [[line for line in log.splitlines() if line.startswith("epoch ")] for log in logs]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 6
+    assert float(losses[0][-1].split()[-1]) < 0.1
+    assert started.snapshot()["beats"]["worker/0"]["progress"]["epochs"] == 6
+
+
 def test_evaluator(tmp_path):
     started, model = run("evaluator", tmp_path)
     assert (model / "curve.keras").is_file()
-    assert "after epoch 6: loss" in started.log("evaluator/0")
+    log = started.log("evaluator/0")
+    assert "evaluated after epoch 5: loss" in log
+    assert "evaluated at the end: loss" in log
     assert started.member("evaluator/0")["exit"]["code"] == 0
+    progress = started.snapshot()["beats"]["evaluator/0"]["progress"]
+    assert progress["epochs"] == 5
+    assert progress["loss"] > 0
+    kept = {file.name for file in (started.path / "checkpoints").iterdir()}
+    assert {"best.npz", "evaluations.jsonl"} <= kept

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from yurt.errors import JobError
 from yurt.job import Job, RestartPolicy, Role, RoleName, Strategy, SuccessRule, load_job
-from yurt.job.kinds import KerasChoice
+from yurt.job.kinds import KerasChoice, Tracker
 from yurt.job.names import LONGEST_LABEL, LONGEST_NAME, MOST_REPLICAS, RUN_ID_END
 
 FULL = {
@@ -34,6 +34,7 @@ FULL = {
     "deadline": "2h30m",
     "grace": 0,
     "keras": "legacy",
+    "track": ["tensorboard", "wandb"],
     "image": "registry.example:5000/team/image:1.2",
     "engines": {"docker": {"network": "host", "ports": [1, 2], "deep": {"a": None}}},
 }
@@ -74,6 +75,7 @@ def test_the_smallest_job_has_every_default():
         "deadline_s": None,
         "grace_s": 30.0,
         "keras": "auto",
+        "track": [],
         "image": None,
         "engines": {},
     }
@@ -85,6 +87,7 @@ def test_a_full_job_has_its_units():
     assert job.restart is RestartPolicy.ON_FAILURE
     assert job.success is SuccessRule.ALL_WORKERS
     assert job.keras is KerasChoice.LEGACY
+    assert job.track == (Tracker.TENSORBOARD, Tracker.WANDB)
     assert (job.start_deadline_s, job.deadline_s, job.grace_s) == (300.0, 9000.0, 0.0)
     assert job.roles["chief"].memory_bytes == 2 * 1024**3
     assert list(job.roles) == ["chief", "worker", "ps", "evaluator"]
@@ -99,6 +102,22 @@ def test_attributes_and_keys_are_both_taken():
     assert problems(deadline="1s", deadline_s=1) == [
         "job: deadline_s: is given twice: it is the same as deadline (keep deadline)"
     ]
+
+
+def test_one_tracker_is_written_without_a_list():
+    job = Job(name="a", command="x", track="mlflow")
+    assert job.track == (Tracker.MLFLOW,)
+    assert job.as_file() == {"name": "a", "command": "x", "track": "mlflow"}
+    assert Job(name="a", command="x", track=[Tracker.MLFLOW]) == job
+    assert Job(name="a", command="x", track=None) == Job(name="a", command="x", track=[]) == Job(name="a", command="x")
+    assert problems(track="wandb", keras="off")
+
+
+def test_a_command_keeps_its_placeholders():
+    words = ["python", "t.py", "--name={role}", "{index}", "{{role}}", "{0}", "${HOME}", '{"a": {"b": 1}}']
+    job = Job(name="a", command=words)
+    assert job.command == tuple(words)
+    assert Job(**job.as_file()) == job
 
 
 @pytest.mark.parametrize("job", [Job(**FULL), Job(name="a", command="x")], ids=["full", "small"])

@@ -97,6 +97,7 @@ good_jobs = st.fixed_dictionaries(
         "deadline": st.none() | times,
         "grace": times | st.just(0),
         "keras": st.sampled_from(["auto", "patched", "legacy", "off"]),
+        "track": st.sampled_from([None, "tensorboard", [], ["mlflow", "wandb"]]),
         "image": st.sampled_from([None, "a/b:c"]),
         "engines": st.dictionaries(
             names_of_env,
@@ -104,7 +105,7 @@ good_jobs = st.fixed_dictionaries(
             max_size=2,
         ),
     },
-)
+).filter(lambda job: not (job.get("track") and job.get("keras") == "off"))
 relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -24,6 +24,10 @@ ACCEPTED = [
     "deadline: 500ms\nstart_deadline: 1d\ngrace: 1.5",
     "keras: patched",
     "keras: off",
+    "track: tensorboard",
+    "track: [mlflow, wandb]",
+    "track: []",
+    "track:",
     "image: a/b:c\nengines: {docker: {network: host}}",
 ]
 REFUSED = [
@@ -57,6 +61,10 @@ REFUSED = [
     "success: nobody",
     "keras: 3",
     "keras: on",
+    "track: tensorbord",
+    "track: [wandb, wandb]",
+    "track: {wandb: 1}",
+    "track: no",
     "deadline: 0",
     "deadline: soon",
     "deadline: 90 seconds",

@@ -82,6 +82,39 @@ def test_what_tensorflow_has_no_more_is_refused():
     assert choice.problem == "train.py:4 uses tf.estimator, which TensorFlow 2.21.0 has no more"
 
 
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"wants_legacy": ["train.py:2", True]}, "train.py:2 sets TF_USE_LEGACY_KERAS"),
+        ({"imports_tf_keras": "train.py:3"}, "train.py:3 imports it"),
+    ],
+)
+def test_a_script_that_asks_for_legacy_keras_gets_it(facts, why):
+    choice = chosen(source={"keras2": [], "gone": [], **facts})
+    assert choice.notes == (f"legacy Keras 2.21.0 (TF_USE_LEGACY_KERAS=1): {why}",)
+    assert choice.environment["YURT_HOOK_ALIAS"] == "0" if "wants_legacy" in facts else True
+    assert "is not installed" in chosen(source={"keras2": [], "gone": [], **facts}, tf_keras=None).problem
+
+
+@pytest.mark.parametrize(("installed", "said"), [(None, True), ("2.21.0", False)])
+def test_a_missing_tensorboard_is_said_before_the_script_fails_at_it(installed, said):
+    source = {"keras2": [], "gone": [], "tensorboard": "train.py:8"}
+    note = "train.py:8 writes for TensorBoard, which is not installed: python -m pip install tensorboard"
+    assert (note in chosen(source=source, tensorboard=installed).notes) is said
+    assert note not in chosen(tensorboard=installed).notes
+
+
+def test_a_script_with_things_of_both_kerases_stays_with_keras_3():
+    choice = chosen(source={**NEEDS, "keras3": "train.py:7"})
+    assert choice.environment == {"YURT_HOOK_MANNERS": "1"}
+    assert "(train.py:3: optimizer.lr), since train.py:7 needs Keras 3" in choice.notes[0]
+
+
+def test_no_trained_model_is_lost_to_the_ending_of_its_path():
+    assert chosen().environment == {"YURT_HOOK_MANNERS": "saving"}
+    assert chosen(run(keras="patched")).environment == {}
+
+
 def test_a_choice_of_the_persons_own_is_left_alone():
     choice = chosen(environment={"TF_USE_LEGACY_KERAS": "0"}, source=NEEDS)
     assert (choice.environment, choice.notes, choice.hook) == ({}, (), True)
@@ -134,6 +167,20 @@ TEXTS = [
     "TypeError: TensorFlowTrainer.fit() got an unexpected keyword argument 'workers'",
     "TypeError: ModelCheckpoint.__init__() got an unexpected keyword argument 'period'",
     "ValueError: Argument(s) not recognized: {'lr': 0.1}",
+    "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?",
+    "AttributeError: 'Adam' object has no attribute 'minimize'",
+    "AttributeError: module 'tensorflow.keras.layers' has no attribute 'DenseFeatures'",
+    "ImportError: cannot import name 'DenseFeatures' from 'tensorflow.keras.layers' (/x/__init__.py)",
+    "ModuleNotFoundError: No module named 'tensorflow.keras.experimental'",
+    "ModuleNotFoundError: No module named 'keras.preprocessing.text'",
+    "ValueError: The filename must end in `.weights.h5`. Received: filepath=/tmp/ckpt",
+    "ValueError: The `save_format` argument is deprecated in Keras 3.",
+    "ValueError: File format not supported: filepath=a/b. Keras 3 only supports V3 `.keras` files",
+    "NotImplementedError: Layer `add_metric()` method is deprecated.",
+    "TypeError: Trainer.compile() got an unexpected keyword argument 'experimental_run_tf_function'",
+    "TypeError: TensorBoard.__init__() got an unexpected keyword argument 'write_grads'",
+    "ValueError: Unrecognized keyword arguments passed to BatchNormalization: {'fused': True}",
+    "ValueError: Invalid value for argument `reduction`. Expected one of {'sum'}. Received: reduction=auto",
 ]
 
 
@@ -158,6 +205,8 @@ def test_set_value_counts_only_where_keras_itself_fails():
     ("code", "stopped", "text", "progress"),
     [
         (1, False, "ValueError: something else", {}),
+        (1, False, "ModuleNotFoundError: No module named 'keras_tuner'", {}),
+        (1, False, "ImportError: cannot import name 'x' from 'kerastools'", {}),
         (1, False, TEXTS[0], {"epoch": 2}),
         (1, False, TEXTS[0], {"epoch": 1, "step": 8, "steps": 8}),
         (0, False, TEXTS[0], {}),

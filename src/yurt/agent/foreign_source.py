@@ -10,8 +10,11 @@ HOOK_FILES: Final = (
     "sitecustomize.py",
     "_yurt_alias.py",
     "_yurt_backup.py",
+    "_yurt_finders.py",
+    "_yurt_fit.py",
     "_yurt_gradients.py",
     "_yurt_input.py",
+    "_yurt_leaving.py",
     "_yurt_losses.py",
     "_yurt_manners.py",
     "_yurt_multi_worker.py",
@@ -20,12 +23,19 @@ HOOK_FILES: Final = (
     "_yurt_proven.py",
     "_yurt_saving.py",
     "_yurt_task.py",
+    "_yurt_tracking.py",
+    "_yurt_waiting.py",
 )
 
 
 def source(name: str) -> bytes:
     """The text of one file of the folder ``foreign``."""
     return _read(os.path.join(os.path.dirname(__file__), "foreign", name))
+
+
+def probe_program() -> str:
+    """The program that looks at a Python and reads a script."""
+    return b"".join(map(source, ("keras_names.py", "source_facts.py", "probe.py"))).decode()
 
 
 def hook_source(name: str) -> bytes:
@@ -46,6 +56,11 @@ def hook_folder(folder: str) -> str:
         with open(os.path.join(target, name), "wb") as file:
             file.write(hook_source(name))
     return target
+
+
+def packages() -> str:
+    """Where this Yurt is imported from, and a task's script may import it too: the agent's zipapp, or a folder."""
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def standard_server_command(folder: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from yurt.agent.foreign_source import hook_source
@@ -27,6 +27,9 @@ from yurt.contract.spec import (
 USE_LEGACY: Final = "TF_USE_LEGACY_KERAS"
 MENDS: Final = "YURT_HOOK_MENDS"
 MANNERS: Final = "YURT_HOOK_MANNERS"
+ALIAS: Final = "YURT_HOOK_ALIAS"
+#: Only saving to any path: what a script saves last must not be lost to the ending of its name.
+_SAVING: Final = {MANNERS: "saving"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,18 @@ def choose(
 
     `found` is what the probe found; `again` says that the run has turned to legacy Keras.
     """
+    choice = _chosen(run, task, found, environment, again=again)
+    where = _source(found, "tensorboard")
+    if where is None or choice.problem is not None or found.get("tensorboard", "") is not None:
+        return choice
+    python = found.get("executable") or "python"
+    note = f"{where} writes for TensorBoard, which is not installed: {python} -m pip install tensorboard"
+    return replace(choice, notes=(*choice.notes, note))
+
+
+def _chosen(
+    run: RunSpec, task: TaskSpec, found: Mapping[str, Any], environment: Mapping[str, str], *, again: bool
+) -> KerasChoice:
     if run.keras == KERAS_OFF or task.command is None:
         return KerasChoice(hook=False)
     if again:
@@ -85,10 +100,18 @@ def _automatic(run: RunSpec, task: TaskSpec, found: Mapping[str, Any], version: 
         return KerasChoice(
             problem=f"{where} uses {what}, which TensorFlow {found['tensorflow']} has no more", hint=hint
         )
-    keras2 = _source(found, "keras2")
+    if asked := _asks_for_legacy(found):
+        return _legacy(found, asked, alias=False)
+    keras2, keras3 = _source(found, "keras2"), _source(found, "keras3")
     obstacle = _obstacle(task, version)
     if obstacle is None and not keras2:
-        return KerasChoice(notes=(f"Keras {version}, mended for {run.strategy}",), may_turn=may_turn)
+        return KerasChoice(
+            environment=_SAVING, notes=(f"Keras {version}, mended for {run.strategy}",), may_turn=may_turn
+        )
+    if obstacle is None and keras3:
+        where, what, _ = keras2[0]
+        note = f"Keras {version}, mended, taking what Keras 2 took ({where}: {what}), since {keras3} needs Keras 3"
+        return KerasChoice(environment={MANNERS: "1"}, notes=(note,))
     why = obstacle or "{}: {}".format(*keras2[0][:2])
     if found.get("tf_keras") is not None:
         return _legacy(found, why)
@@ -99,12 +122,21 @@ def _automatic(run: RunSpec, task: TaskSpec, found: Mapping[str, Any], version: 
     return KerasChoice(problem=f"this job needs legacy Keras ({why}), which is not installed", hint=_fix(found))
 
 
-def _legacy(found: Mapping[str, Any], why: str) -> KerasChoice:
+def _asks_for_legacy(found: Mapping[str, Any]) -> str | None:
+    """Where the script itself asks for legacy Keras."""
+    where, wants = _source(found, "wants_legacy") or ("", False)
+    if wants:
+        return f"{where} sets {USE_LEGACY}"
+    where = _source(found, "imports_tf_keras")
+    return f"{where} imports it" if where and not _source(found, "imports_keras") else None
+
+
+def _legacy(found: Mapping[str, Any], why: str, *, alias: bool = True) -> KerasChoice:
     version = found.get("tf_keras")
     if found and version is None:
         return KerasChoice(problem=f"legacy Keras is not installed ({why})", hint=_fix(found))
     note = f"legacy Keras {version or ''}".strip() + f" ({USE_LEGACY}=1): {why}"
-    return KerasChoice(environment={USE_LEGACY: "1"}, notes=(note,))
+    return KerasChoice(environment={USE_LEGACY: "1", **({} if alias else {ALIAS: "0"})}, notes=(note,))
 
 
 def _obstacle(task: TaskSpec, version: str) -> str | None:

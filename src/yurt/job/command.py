@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yurt.job.findings import mistake, quoted
@@ -36,7 +36,13 @@ def read_command(raw: Any) -> Any:
 
 
 def read_word(raw: Any) -> str:
-    """One word of a list: text, or a number's text as it was written."""
+    """One word of a list: text, or a number's text as it was written.
+
+    YAML reads a bare ``{role}`` as a mapping.
+    """
+    if isinstance(raw, Mapping) and len(raw) == 1 and next(iter(raw)) in ("role", "index", "address"):
+        word = f"{{{next(iter(raw))}}}"
+        raise mistake(f"must be text or a number, but YAML reads {word} as a mapping", f'quote it: "{word}"')
     return read_text(raw, wanted="text or a number")
 
 

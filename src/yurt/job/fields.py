@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from yurt.job import command, names, places, units
 from yurt.job.findings import mistake
 from yurt.job.frozen import FrozenDict
-from yurt.job.kinds import KerasChoice, RestartPolicy, Strategy, SuccessRule
+from yurt.job.kinds import KerasChoice, RestartPolicy, Strategy, SuccessRule, Tracker
 from yurt.job.names import MOST_REPLICAS
 from yurt.job.written import bare, found, read_whole_number, yaml_reads
 
@@ -65,6 +65,24 @@ def _whole(raw: Any, wanted: str, most: int) -> int:
     return count
 
 
+def _trackers(raw: Any) -> Any:
+    """One tracker or a list of them, as a list; a list's words are read one by one."""
+    value = bare(raw)
+    if value is None or isinstance(value, list | tuple):
+        return value or ()
+    if isinstance(value, str) and "," in value:
+        message = f"must be one of {', '.join(Tracker)}, or a list of them, not {found(raw)}"
+        raise mistake(message, f"write [{value}]" if len(value) < 60 else None)
+    return [names.read_choice(raw, Tracker)]
+
+
+def _all_different(trackers: tuple[Tracker, ...]) -> tuple[Tracker, ...]:
+    twice = next((tracker for tracker in trackers if trackers.count(tracker) > 1), None)
+    if twice:
+        raise mistake(f"names {twice} twice", "keep one of them")
+    return trackers
+
+
 def read_yes_no(raw: Any) -> bool:
     """True or false. Raises a mistake for anything else."""
     value = bare(raw)
@@ -99,6 +117,20 @@ KerasField = Annotated[
     KerasChoice,
     BeforeValidator(lambda raw: names.read_choice("off" if bare(raw) is False else raw, KerasChoice)),
     WithJsonSchema({"enum": [*map(str, KerasChoice), False]}),  # YAML reads a bare off as false
+]
+Track = Annotated[
+    tuple[Annotated[Tracker, BeforeValidator(lambda raw: names.read_choice(raw, Tracker))], ...],
+    BeforeValidator(_trackers),
+    AfterValidator(_all_different),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": [*map(str, Tracker)]},
+                {"type": "array", "items": {"enum": [*map(str, Tracker)]}, "uniqueItems": True},
+                {"type": "null"},
+            ]
+        }
+    ),
 ]
 Replicas = Annotated[
     int,

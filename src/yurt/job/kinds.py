@@ -49,5 +49,13 @@ class KerasChoice(StrEnum):
     OFF = "off"
 
 
+class Tracker(StrEnum):
+    """What can follow the training, through its own Keras callback."""
+
+    TENSORBOARD = "tensorboard"
+    MLFLOW = "mlflow"
+    WANDB = "wandb"
+
+
 ONE_TASK_STRATEGIES = frozenset({Strategy.MIRRORED, Strategy.ONE_DEVICE, Strategy.NONE})
 """Strategies that train in one process; an evaluator may still stand beside it."""

@@ -32,7 +32,7 @@ from yurt.job.command import write_command
 from yurt.job.engine_options import read_engines
 from yurt.job.findings import Finding, findings_of, mistake, raise_findings
 from yurt.job.frozen import FrozenDict, freeze, thaw
-from yurt.job.kinds import KerasChoice, RestartPolicy, RoleName, Strategy, SuccessRule
+from yurt.job.kinds import KerasChoice, RestartPolicy, RoleName, Strategy, SuccessRule, Tracker
 from yurt.job.names import read_role_name, unknown_key
 from yurt.job.positions import Reading
 from yurt.job.schema import RolesSchema, described, without_default
@@ -229,6 +229,7 @@ class Job(_Value):
     deadline_s: f.Deadline = Field(None, alias="deadline", description="How long the whole run may take, as in 2h.")
     grace_s: f.Grace = Field(30.0, alias="grace", description="How long a task may take to end after it is asked to.")
     keras: f.KerasField = Field(KerasChoice.AUTO, description="Which Keras an unchanged script gets on many machines.")
+    track: f.Track = Field((), description="What follows the training: tensorboard, mlflow, wandb, one or a list.")
     image: f.Image = Field(None, description="The container image, for engines that use one.")
     engines: Annotated[
         Mapping[str, Mapping[str, Any]],
@@ -260,6 +261,7 @@ class Job(_Value):
             grace: str | float = 30,
             grace_s: float = 30,
             keras: KerasChoice | str = KerasChoice.AUTO,
+            track: Tracker | str | Sequence[Tracker | str] | None = None,
             image: str | None = None,
             engines: Mapping[str, Mapping[str, Any]] = ...,
         ) -> None: ...
@@ -268,6 +270,10 @@ class Job(_Value):
     def _fitting(cls, data: dict[str, Any], misfits: list[Finding]) -> dict[str, Any]:
         shape = shape_of(data)
         misfits += cross_checks(shape)
+        if bare(data.get("track")) and bare(data.get("keras")) in (False, KerasChoice.OFF):
+            message = "needs Yurt's part in `fit`, which `keras: off` leaves out"
+            hint = "remove one of them, or call yurt.training.trackers() in the script"
+            misfits.append(Finding(("track",), message, hint))
         if not shape.strategy_written:
             data = {**data, "strategy": shape.strategy}
         return data
@@ -312,6 +318,7 @@ class Job(_Value):
             "deadline": None if self.deadline_s is None else units.write_duration(self.deadline_s),
             "grace": units.write_duration(self.grace_s),
             "keras": str(self.keras),
+            "track": str(self.track[0]) if len(self.track) == 1 else [str(tracker) for tracker in self.track],
             "image": self.image,
             "engines": thaw(self.engines),
         }

@@ -1,7 +1,7 @@
 """Looks at a Python environment from inside, in a process of its own, and imports nothing heavy.
 
-Run behind the text of ``source_facts.py``, with a script or "" as its argument; prints one JSON object. Written for
-any Python from 3.7 on, since it is the task's Python that runs it.
+Run behind the texts of ``keras_names.py`` and ``source_facts.py``, with a script or "" as its argument; prints one JSON
+object. Written for any Python from 3.7 on, since it is the task's Python that runs it.
 """
 
 import json
@@ -9,10 +9,23 @@ import os
 import re
 import sys
 
+#: Packages of the trackers that a job file can name.
+TRACKERS = ("tensorboard", "mlflow", "mlflow-skinny", "wandb")
+
 
 def versions():
     """Installed versions by the names of .dist-info folders: no metadata is parsed, nothing is imported."""
-    wanted = {"tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly", "keras", "tf-keras", "obstore"}
+    wanted = {
+        "tensorflow",
+        "tensorflow-cpu",
+        "tensorflow-intel",
+        "tf-nightly",
+        "keras",
+        "tf-keras",
+        "obstore",
+        "tensorboard",
+    }
+    wanted.update(TRACKERS)
     found = {}
     for folder in sys.path:
         try:
@@ -42,6 +55,8 @@ def main():
                 "keras": found.get("keras"),
                 "tf_keras": found.get("tf-keras"),
                 "obstore": found.get("obstore"),
+                "tensorboard": found.get("tensorboard"),
+                "packages": {name: found[name] for name in TRACKERS if name in found},
                 "source": source_facts(script) if script else {},  # noqa: F821 - source_facts.py stands before this
             }
         )

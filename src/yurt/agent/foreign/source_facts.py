@@ -1,9 +1,12 @@
 """Reads a script, and the modules beside it that it imports, for what they want of Keras and TensorFlow.
 
-Nothing is imported or run: the text is parsed. Written for any Python from 3.7 on; `probe.py` stands behind it when it
-is run. A claim is made only where the source is plain; a path that is computed is followed through names, joins and
-calls as far as a constant, and no claim is made where there is none.
+Nothing is imported or run: the text is parsed. Written for any Python from 3.7 on; when it is run, `keras_names.py`
+stands before it and `probe.py` behind. A claim is made only where the source is plain; a path that is computed is
+followed through names, joins, arguments and calls as far as a constant or a name that says "folder", and no claim is
+made where there is none.
 """
+
+# ruff: noqa: F821 - keras_names.py stands before this
 
 import ast
 import os
@@ -11,30 +14,11 @@ import os
 MOST_FILES = 60
 MOST_BYTES = 1 << 20
 
-#: What Keras 3's `keras.backend` still has; all else of it means Keras 2.
-BACKEND_OF_3 = {
-    "backend",
-    "clear_session",
-    "common",
-    "epsilon",
-    "floatx",
-    "get_uid",
-    "image_data_format",
-    "is_float_dtype",
-    "is_int_dtype",
-    "is_keras_tensor",
-    "result_type",
-    "set_epsilon",
-    "set_floatx",
-    "set_image_data_format",
-    "standardize_dtype",
-}
-#: Those of them that the hook's Keras 2 manners bring back.
-BACKEND_BY_MANNERS = {"set_value", "get_value", "batch_set_value", "eval"}
+GONE_OF_TF = {"estimator": "tf.estimator", "contrib": "tf.contrib", "Session": "tf.Session"}
 OPTIMIZERS = {"Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl"}
 OTHERS = {"torch", "optax", "flax", "jax", "mxnet"}
-EXPERIMENTAL = {("utils", "experimental"), ("callbacks", "experimental"), ("layers", "experimental")}
-GONE_OF_TF = {"estimator": "tf.estimator", "contrib": "tf.contrib", "Session": "tf.Session"}
+SUMMARIES = {"audio", "histogram", "image", "scalar", "text"}
+YES = {"1", "true", "True", True}
 
 
 def source_facts(path):
@@ -42,6 +26,12 @@ def source_facts(path):
 
     fits, imports_keras, imports_tf_keras
         Where the script calls `fit`, and imports one of the two Kerases by its own name.
+    keras3
+        Where it first uses something that Keras 2 never had.
+    tensorboard
+        Where it surely writes summaries.
+    wants_legacy
+        ``[place, whether]`` where it sets TF_USE_LEGACY_KERAS itself.
     keras2
         ``[place, what, by manners]`` for each thing that Keras 2 had and Keras 3 has not; the last says whether the
         hook's Keras 2 manners do for it.
@@ -87,14 +77,19 @@ class Reader(ast.NodeVisitor):
         self.name, self.facts = name, facts
         self.imports = []
         self.aliases = {}  # name in this file: what it stands for, as in tensorflow.keras.backend
-        self.values = {}  # name: the node last assigned to it
+        self.values = {}  # name: the nodes that are assigned to it
+        self.arguments = {}  # name of a command-line argument: the call that adds it
         self.functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         self.guards = 0  # how many `if` and `try` we are inside of
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
-                        self.values[target.id] = node.value
+                        self.values.setdefault(target.id, []).append(node.value)
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+                for flag in map(constant, node.args):
+                    if isinstance(flag, str):
+                        self.arguments[flag.lstrip("-").replace("-", "_")] = node
 
     def place(self, node):
         """``train.py:12``."""
@@ -133,7 +128,7 @@ class Reader(ast.NodeVisitor):
     def imported(self, node, full):
         """Note what an import says by itself."""
         top = full.split(".")[0]
-        if top in ("keras", "tf_keras"):
+        if top == "keras" or (top == "tf_keras" and not self.guards):
             self.facts.setdefault("imports_" + top, self.place(node))
         elif top == "tensorflow_core":
             self.gone(node, "tensorflow_core")
@@ -172,31 +167,51 @@ class Reader(ast.NodeVisitor):
         parts = self.dotted(node)
         if parts is not None:
             self.chain(node, parts)
-        if node.attr == "lr" and self.is_optimizer(last_name(node.value).lower()):
+        names = parts or [last_name(node.value), node.attr]
+        if any(two == "lr" and self.is_optimizer(one.lower()) for one, two in zip(names, names[1:])):
             self.keras2(node, "optimizer.lr", True)
         if parts is None:
             self.generic_visit(node)
 
     def is_optimizer(self, name):
         """Whether a name is most likely an optimizer's; `opt` is as often what argparse gave."""
-        given = self.values.get(name)
-        parsed = isinstance(given, ast.Call) and getattr(given.func, "attr", "").startswith("parse_")
+        given = self.values.get(name, ())
+        parsed = any(isinstance(one, ast.Call) and getattr(one.func, "attr", "").startswith("parse_") for one in given)
         return "optim" in name or (name == "opt" and not parsed)
 
     def chain(self, node, parts):
         """Note what a chain such as ``tensorflow.keras.optimizers.legacy.Adam`` means."""
-        keras = "keras" in parts[:3]
-        pairs = set(zip(parts, parts[1:]))
-        if keras and ("optimizers", "legacy") in pairs:
-            self.keras2(node, "optimizers.legacy", True)
-        for one, two in pairs & EXPERIMENTAL if keras else ():
-            self.keras2(node, "%s.%s" % (one, two), one != "layers")
-        if keras and "backend" in parts[:-1]:
-            used = parts[parts.index("backend") + 1]
-            if used not in BACKEND_OF_3:
-                self.keras2(node, "keras.backend.%s" % used, used in BACKEND_BY_MANNERS)
+        if "keras" in parts[:2]:
+            self.below_keras(node, parts[parts.index("keras") + 1 :], parts[0] == "keras")
+        if parts[:2] == ["tensorflow", "summary"] and parts[-1] in SUMMARIES and not self.guards:
+            self.facts.setdefault("tensorboard", self.place(node))
         if parts[0] == "tensorflow" and len(parts) > 1 and parts[1] in GONE_OF_TF:
             self.gone(node, GONE_OF_TF[parts[1]])
+
+    def below_keras(self, node, parts, own):
+        """Note what is `parts` below ``keras`` (`own`: imported as such) or ``tensorflow.keras``."""
+        if parts and parts[0] in ONLY_IN_3:
+            self.facts.setdefault("keras3", self.place(node))
+        only_in_2 = ONLY_IN_2_OF_KERAS if own else ONLY_IN_2
+        for place, name in ((".".join(parts[:i]), name) for i, name in enumerate(parts)):
+            full = (place + "." + name).lstrip(".")
+            if name in only_in_2.get(place, "").split():
+                self.keras2(node, ("keras." if parts[0] == "backend" else "") + full, full in ONLY_IN_2_BY_MANNERS)
+            elif place == "backend" and (name in BACKEND_BY_MANNERS or (own and name not in BACKEND_OF_3)):
+                self.keras2(node, "keras." + full, name in BACKEND_BY_MANNERS)
+
+    def visit_Assign(self, node):
+        """``os.environ["TF_USE_LEGACY_KERAS"] = "1"``."""
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                index = target.slice
+                self.environment(node, constant(getattr(index, "value", index)) or constant(index), node.value)
+        self.generic_visit(node)
+
+    def environment(self, node, name, value):
+        """Note a choice of Keras that the script makes itself."""
+        if name == "TF_USE_LEGACY_KERAS" and constant(value) is not None:
+            self.facts.setdefault("wants_legacy", [self.place(node), constant(value) in YES])
 
     def visit_Call(self, node):
         """Calls that Keras 2 took and Keras 3 refuses."""
@@ -214,8 +229,18 @@ class Reader(ast.NodeVisitor):
             for name in ("lr", "decay"):
                 if name in named:
                     self.keras2(node, "%s(%s=)" % (last, name))
+        if last == "reset_states" and isinstance(node.func, ast.Attribute) and last not in self.functions:
+            self.keras2(node, "reset_states()", True)
+        if last in ("setdefault", "putenv") and len(node.args) == 2:
+            self.environment(node, constant(node.args[0]), node.args[1])
+        if last == "TensorBoard" and not self.guards:
+            self.facts.setdefault("tensorboard", self.place(node))
         if last == "ModelCheckpoint":
             self.checkpoint(node, named)
+        if last == "save_weights":
+            end = self.end_of(named.get("filepath", node.args[0] if node.args else None))
+            if end is not None and not end.endswith((".weights.h5", ".weights.json")):
+                self.keras2(node, "save_weights to a path without .weights.h5", True)
         self.saving(node, last, named)
         self.generic_visit(node)
 
@@ -268,10 +293,29 @@ class Reader(ast.NodeVisitor):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             return self.end_of(node.left, after)
         if isinstance(node, ast.Name):
-            return self.end_of(self.values.get(node.id), after)
+            return self.end_of_name(node.id, after)
+        if isinstance(node, ast.Attribute):
+            return self.end_of_argument(node, after)
+        if isinstance(node, ast.Subscript):  # os.environ["AIP_MODEL_DIR"]
+            return end_by_name(str(constant(getattr(node.slice, "value", node.slice)) or constant(node.slice)))
         if isinstance(node, ast.Call):
             return self.end_of_call(node, after)
         return None
+
+    def end_of_name(self, name, depth):
+        """Of all that a name may stand for, an ending that Keras 3 takes, else any; else what the name says."""
+        ends = [self.end_of(value, depth) for value in self.values.get(name, ())]
+        known = [end for end in ends if end is not None]
+        return next((end for end in known if end.endswith((".keras", ".h5"))), known[0] if known else end_by_name(name))
+
+    def end_of_argument(self, node, depth):
+        """``args.model_dir``: its default tells, a number has no ending, and a name may say that it is a folder."""
+        added = self.arguments.get(node.attr)
+        named = {keyword.arg: keyword.value for keyword in added.keywords} if added is not None else {}
+        default = self.end_of(named.get("default"), depth)
+        if default or getattr(named.get("type"), "id", "") in ("int", "float"):
+            return default or "0"
+        return end_by_name(node.attr)
 
     def end_of_call(self, node, depth):
         """Joins and formats end with their last part; a function of the script's own most likely keeps the ending."""
@@ -282,6 +326,8 @@ class Reader(ast.NodeVisitor):
             return self.end_of(node.args[-1], depth)
         if name == "format" and isinstance(node.func, ast.Attribute):
             return self.end_of(node.func.value, depth)
+        if name in ("getenv", "get") and node.args:
+            return end_by_name(str(constant(node.args[0])))
         if name in self.functions:
             return next((end for end in (self.end_of(arg, depth) for arg in node.args) if end), None)
         return None
@@ -299,6 +345,12 @@ def constant(node):
         )
         else None
     )
+
+
+def end_by_name(name):
+    """A folder's ending where a name such as ``AIP_MODEL_DIR`` says that it is one; None for any other."""
+    parts = name.lower().replace("directory", "dir").replace("folder", "dir").split("_")
+    return "/" if parts[-1].endswith("dir") else None
 
 
 def last_name(node):

@@ -1,7 +1,8 @@
 """What Keras 2 accepted and Keras 3 refuses, turned into what was meant; each time said in one line.
 
 For scripts of the Keras 2 years where tf_keras is not installed. Legacy Keras is the better answer: this knows only the
-few things below, and refuses `decay`.
+few things below, and refuses `decay`. Saving to a path of any ending is taken from every script that gets Keras 3
+without being asked: the ending shows when all is trained, and the model would be lost.
 """
 
 import os
@@ -40,10 +41,18 @@ def optimizer(module):
     )
 
 
+def metric(module):
+    """`metric.reset_states()`."""
+    module.Metric.reset_states = lambda self: self.reset_state()
+
+
 def model(module):
-    """`model.save` to a path of any ending: a SavedModel for serving, as `export` writes it; `save_format`."""
+    """`model.save` to a path of any ending: a SavedModel for serving, as `export` writes it; `save_format`.
+
+    `save_weights` and `load_weights` of one path: both get the ending that Keras 3 wants.
+    """
     cls = module.Model
-    save = cls.save
+    save, save_weights, load_weights = cls.save, cls.save_weights, cls.load_weights
 
     def mended_save(self, filepath, overwrite=True, zipped=None, **kwargs):
         path, form = os.fspath(filepath), kwargs.pop("save_format", None)
@@ -56,7 +65,33 @@ def model(module):
         say(f"Keras 3: model.save({path!r}) writes a SavedModel for serving, without the optimizer")
         return self.export(path)
 
-    cls.save = mended_save
+    def mended_save_weights(self, filepath, overwrite=True, **kwargs):
+        path = os.fspath(filepath)
+        for name in ("save_format", "options"):
+            kwargs.pop(name, None)
+        if not path.endswith((".weights.h5", ".weights.json")):
+            say(f"Keras 3: save_weights({path!r}) gets the ending .weights.h5")
+            path += ".weights.h5"
+        return save_weights(self, path, overwrite=overwrite, **kwargs)
+
+    def mended_load_weights(self, filepath, *args, **kwargs):
+        if isinstance(filepath, str) and not os.path.isfile(filepath) and os.path.isfile(filepath + ".weights.h5"):
+            filepath += ".weights.h5"
+        return load_weights(self, filepath, *args, **kwargs)
+
+    cls.save, cls.save_weights, cls.load_weights = mended_save, mended_save_weights, mended_load_weights
+
+
+def saving(module):
+    """`models.save_model` to a path of any ending."""
+    save_model = module.save_model
+
+    def mended_save_model(model, filepath, *args, **kwargs):
+        if os.fspath(filepath).endswith((".keras", ".h5", ".hdf5")) and "save_format" not in kwargs:
+            return save_model(model, filepath, *args, **kwargs)
+        return model.save(filepath, *args, **kwargs)
+
+    module.save_model = mended_save_model
 
 
 def backend(module):

@@ -124,4 +124,5 @@ def add_up(strategy, how, variables):
         flat = tf.concat([tf.reshape(value, [-1]) for value in values], axis=0)
         parts = tf.split(strategy.reduce(how, flat, axis=None), [int(tf.size(value)) for value in values])
         for variable, value, part in zip(found.values(), values, parts):
-            variable.assign(tf.reshape(part, tf.shape(value)))
+            # A copy: given a piece of another tensor, assign prints "Tensor RefCount not reliable" (TensorFlow 2.21).
+            variable.assign(tf.raw_ops.DeepCopy(x=tf.reshape(part, tf.shape(value))))

@@ -4,82 +4,26 @@ It writes the file that YURT_PROGRESS_FILE names, whole and by rename, at most t
 first epoch ends and where training ends)::
 
     {"epoch": 3, "epochs": 20, "step": 17, "steps": 25, "loss": 0.034, "metrics": {"val_loss": 0.04},
-     "examples_per_s": 51234.0}
+     "examples_per_s": 51234.0, "input_wait": 0.12}
 
 Examples a second are those of this task: the batch size, divided by the workers where they share a batch, over the time
-that the last seconds of steps took, validation not counted. A step costs a look at the clock; values are fetched from
-the device only when they are written.
-
-Two more things belong to `fit` and to nothing else. A progress bar that goes into a file or a pipe is one endless line
-of backspaces ("auto" means a bar there too: Keras 3.15, tf_keras 2.21): there it becomes a line an epoch. And `fit`
-under no strategy, where TF_CONFIG names several workers, is said in one line: each would train a model of its own.
+that the last seconds of steps took, validation not counted. `input_wait` is the share of that time that this task
+waited for its input (`_yurt_waiting`). A step costs a look at the clock; values are fetched from the device only when
+they are written.
 """
 
 import collections
 import json
 import os
-import sys
 import time
 
-from _yurt_task import cluster, multi_worker, parameter_server, say, workers
+import _yurt_waiting
+from _yurt_task import multi_worker, parameter_server, say, workers
 
 EVERY_S = 0.5
 WINDOW_S = 5.0
 
 _last_batch_size = None
-
-
-def mend_callbacks(module):
-    """Mend the module that has `CallbackList`: Keras 3's `callbacks.callback_list`, tf_keras's `callbacks`."""
-    cls = module.CallbackList
-    init = cls.__init__
-    path = os.environ.get("YURT_PROGRESS_FILE")
-    Progress = progress_callback(module.Callback)
-    # tf_keras measures the callbacks that it does not know by name, and warns of slow ones.
-    module.YurtProgress = Progress
-
-    def mended_init(self, callbacks=None, add_history=False, add_progbar=False, model=None, **params):
-        if "verbose" in params:
-            params["verbose"] = for_the_output(params["verbose"])
-        if add_history and model is not None:  # `fit`; evaluate and predict want no history
-            try:
-                warn_of_no_strategy(model)
-                if path:
-                    given = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
-                    callbacks = [*given, Progress(path, share_of_batch(model, _last_batch_size))]
-            except Exception as error:
-                say(f"no progress is told: {error!r}")
-        init(self, callbacks, add_history, add_progbar, model, **params)
-
-    cls.__init__ = mended_init
-
-
-def for_the_output(verbose):
-    """The `verbose` that suits where the output goes."""
-    bar = verbose in ("auto", 1)
-    terminal = getattr(sys.stdout, "isatty", None)
-    return verbose if not bar or (terminal is not None and terminal()) else 2
-
-
-def warn_of_no_strategy(model):
-    """Several workers and no strategy: nothing else would say so, anywhere."""
-    spec, task = cluster()
-    several = workers() > 1 or ("ps" in spec and workers() > 0)
-    if not several or task.get("type") not in ("chief", "master", "worker"):
-        return
-    strategy = getattr(model, "distribute_strategy", None)
-    if strategy is not None and type(strategy) is type(default_strategy()):
-        say(
-            f"fit runs under no strategy although TF_CONFIG names {workers()} workers: each trains a model of its own; "
-            "make and compile the model inside `with strategy.scope():`"
-        )
-
-
-def default_strategy():
-    """TensorFlow's strategy that is none."""
-    from tensorflow.python.distribute import distribute_lib
-
-    return distribute_lib._get_default_strategy()
 
 
 def mend_iterator(trainer):
@@ -137,11 +81,11 @@ def batch_size_of(dataset):
     return None
 
 
-def share_of_batch(model, batch_size):
-    """How many examples of a batch this task has."""
-    if batch_size is None or not multi_worker(getattr(model, "distribute_strategy", None)):
-        return batch_size
-    return batch_size / workers()
+def share_of_batch(model):
+    """How many examples of a batch this task has; None where that is not known."""
+    if _last_batch_size is None or not multi_worker(getattr(model, "distribute_strategy", None)):
+        return _last_batch_size
+    return _last_batch_size / workers()
 
 
 def progress_callback(base):
@@ -161,7 +105,9 @@ def progress_callback(base):
             self._progress = {}
             self._written_at = float("-inf")
             self._trained_s, self._examples = 0.0, 0.0  # of the steps so far
-            self._marks = collections.deque()  # (trained_s, examples), at most WINDOW_S apart from first to last
+            self._meter, self._replicas = None, 1  # of the time that goes into waiting for input
+            # (trained_s, examples, waited_s), at most WINDOW_S apart from first to last
+            self._marks = collections.deque()
             self._step_at = None
             self._first_step = True  # it traces and compiles: no measure of anything
             self._reads_batches = True
@@ -170,6 +116,8 @@ def progress_callback(base):
         def on_train_begin(self, logs=None):
             self._reads_batches = not parameter_server(getattr(self.model, "distribute_strategy", None))
             self._progress["epochs"] = self.params.get("epochs")
+            if measured := _yurt_waiting.measure(self.model):
+                self._meter, self._replicas = measured
 
         def on_epoch_begin(self, epoch, logs=None):
             self._progress["epoch"] = epoch + 1
@@ -182,9 +130,9 @@ def progress_callback(base):
             now = time.monotonic()
             if self._first_step:
                 self._first_step = False
-            elif self._batch_size:
+            else:
                 self._trained_s += now - self._step_at
-                self._examples += self._batch_size * (batch + 1 - self._done)
+                self._examples += (self._batch_size or 0) * (batch + 1 - self._done)
             self._done, self._step_at = batch + 1, now
             if now - self._written_at >= EVERY_S:
                 self._progress["step"] = self._done
@@ -202,6 +150,7 @@ def progress_callback(base):
 
         def on_train_end(self, logs=None):
             self._write(time.monotonic(), logs)
+            _yurt_waiting.end(self.model)
 
         def _write(self, now, logs):
             self._written_at = now
@@ -213,8 +162,7 @@ def progress_callback(base):
                 values = {name: value for name, value in values.items() if value is not None}
                 if values:
                     self._progress["metrics"] = {**self._progress.get("metrics", {}), **values}
-                if rate := self._rate():
-                    self._progress["examples_per_s"] = rate
+                self._progress.update(self._rates())
                 known = {name: value for name, value in self._progress.items() if value is not None}
                 part = f"{self._path}.{os.getpid()}.part"
                 with open(part, "w", encoding="utf-8") as file:
@@ -224,13 +172,19 @@ def progress_callback(base):
                 say(f"no progress is told: {error!r}", everyone=True)
                 self._written_at = float("inf")
 
-        def _rate(self):
+        def _rates(self):
+            """What the last seconds of steps tell."""
             marks = self._marks
-            marks.append((self._trained_s, self._examples))
+            marks.append((self._trained_s, self._examples, self._meter.seconds() if self._meter else 0.0))
             while len(marks) > 2 and marks[1][0] < self._trained_s - WINDOW_S:
                 marks.popleft()
-            seconds = marks[-1][0] - marks[0][0]
-            return round((marks[-1][1] - marks[0][1]) / seconds, 1) if seconds > 0 else None
+            seconds, examples, waited_s = (last - first for first, last in zip(marks[0], marks[-1]))
+            told = {}
+            if seconds > 0 and examples > 0:
+                told["examples_per_s"] = round(examples / seconds, 1)
+            if seconds > 0 and self._meter:
+                told["input_wait"] = round(min(max(waited_s / self._replicas / seconds, 0.0), 1.0), 3)
+            return told
 
     return YurtProgress
 

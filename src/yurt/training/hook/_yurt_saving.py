@@ -75,6 +75,12 @@ def mend_models(module):
     cls.export = safely(cls.export, lambda path: True)
 
 
+def mend_functions(module):
+    """Mend `saving_api` of either Keras: `models.save_model`, which the method `save` goes through as well."""
+    mark = f".{os.uname().nodename}-{os.getpid()}."
+    module.save_model = safely(module.save_model, lambda path: not os.path.basename(path).startswith(mark))
+
+
 def mend_legacy(module):
     """Mend `tf_keras.src.engine.training`; its ModelCheckpoint keeps workers apart by itself."""
     cls = module.Model

@@ -1,17 +1,8 @@
 """Python runs this file at its start where its folder comes first on PYTHONPATH: the script itself stays unchanged.
 
-It puts a finder on `sys.meta_path` that waits for a few modules of Keras 3 and tf_keras, and mends each right after its
-own code has run, whichever way the script imports Keras. Nothing heavy is imported here, and an error in a mend is told
-in one line and never breaks an import. The parts lie beside this file and are loaded by their path; their names begin
-with `_yurt_`, so that the folder hides no module that a script could want. A `sitecustomize` that this one hides (of a
-virtual environment, conda, a distribution) is run at the end.
-
-Switches, each an environment variable::
-
-    YURT_HOOK_MENDS=0    leave Keras 3's trainer, optimizers and saving alone
-    YURT_HOOK_MANNERS=1  accept what Keras 2 accepted and Keras 3 refuses
-    YURT_HOOK_ALIAS=0    in legacy mode: `import keras` stays Keras 3
-    YURT_PROGRESS_FILE   write how far `fit` is to this file
+It sets up `_yurt_finders`, which mends Keras when the script imports it; runs the `sitecustomize` that this one hides
+(of a virtual environment, conda, a distribution); and puts the Yurt that travels with the run last on `sys.path`, so
+that `from yurt import training` works where Yurt is not installed. YURT_PACKAGES says where that is.
 """
 
 import importlib.machinery
@@ -20,133 +11,21 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LEGACY = os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "True", "true")
-
-#: Module: (part, function) to call with it. Those of MENDS need a proven Keras 3; SHOWN, INPUT and LEGACY_SAVING any.
-MENDS = {
-    "keras.src.backend.tensorflow.trainer": (("_yurt_multi_worker", "mend"), ("_yurt_parameter_server", "mend")),
-    "keras.src.backend.tensorflow.core": (("_yurt_parameter_server", "mend_variables"),),
-    "keras.src.backend.tensorflow.optimizer": (("_yurt_gradients", "mend"),),
-    "keras.src.losses.loss": (("_yurt_losses", "mend_losses"),),
-    "keras.src.trainers.trainer": (("_yurt_losses", "mend_trainer"),),
-    "keras.src.metrics.reduction_metrics": (("_yurt_losses", "mend_mean"),),
-    "keras.src.models.model": (("_yurt_saving", "mend_models"),),
-    "keras.src.utils.file_utils": (("_yurt_saving", "mend_folders"),),
-    "keras.src.callbacks.backup_and_restore": (("_yurt_backup", "mend"),),
-}
-MANNERS = {
-    "keras.src.callbacks.model_checkpoint": (("_yurt_manners", "model_checkpoint"),),
-    "keras.src.optimizers.base_optimizer": (("_yurt_manners", "optimizer"),),
-    "keras.src.models.model": (("_yurt_manners", "model"),),
-    "keras.src.legacy.backend": (("_yurt_manners", "backend"),),
-    "keras.backend": (("_yurt_manners", "public_backend"),),
-    "keras._tf_keras.keras.backend": (("_yurt_manners", "public_backend"),),
-    "keras.utils": (("_yurt_manners", "utils"),),
-    "keras._tf_keras.keras.utils": (("_yurt_manners", "utils"),),
-    "keras.optimizers.legacy": (("_yurt_manners", "optimizers"),),
-    "keras._tf_keras.keras.optimizers.legacy": (("_yurt_manners", "optimizers"),),
-    "keras.callbacks": (("_yurt_manners", "callbacks"),),
-    "keras._tf_keras.keras.callbacks": (("_yurt_manners", "callbacks"),),
-}
-SHOWN = {
-    "keras.src.callbacks.callback_list": (("_yurt_progress", "mend_callbacks"),),
-    "keras.src.backend.tensorflow.trainer": (("_yurt_progress", "mend_iterator"),),
-    "tf_keras.src.callbacks": (("_yurt_progress", "mend_callbacks"),),
-    "tf_keras.src.engine.data_adapter": (("_yurt_progress", "mend_handler"),),
-}
-INPUT = {"tensorflow.python.data.ops.multi_device_iterator_ops": (("_yurt_input", "mend"),)}
-LEGACY_SAVING = {"tf_keras.src.engine.training": (("_yurt_saving", "mend_legacy"),)}
-
-FOR_ALL = ("_yurt_task", "_yurt_losses", "_yurt_saving")
 
 
-def own(name):
-    """A part of the hook, by its path."""
+def finders():
+    """The part that waits for Keras, by its path."""
+    name = "_yurt_finders"
     if name not in sys.modules:
-        if name not in FOR_ALL:
-            for part in FOR_ALL:  # a part may import these by name
-                own(part)
-        spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, name + ".py"))
+        spec = importlib.machinery.PathFinder.find_spec(name, [HERE])
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
+        spec.loader.exec_module(module)
     return sys.modules[name]
 
 
-def proven():
-    """Whether the installed Keras 3 is one that the mends were proven with; said once where it is not."""
-    from keras.src.version import __version__
-
-    table = own("_yurt_proven").PROVEN
-    known = ".".join(__version__.split(".")[:2]) in table
-    if not known and own("_yurt_task").workers() > 1:
-        text = f"Keras {__version__} is left as it is: Yurt's mends are proven with {', '.join(table)}"
-        own("_yurt_task").say(text)
-    return known
-
-
-class Loader:
-    """The module's own loader, and then the mends."""
-
-    def __init__(self, inner, mends, shown):
-        self.inner, self.mends, self.shown = inner, mends, shown
-
-    def __getattr__(self, name):
-        return getattr(self.inner, name)  # get_code, get_source, is_package: the real loader answers
-
-    def create_module(self, spec):
-        """As the real loader does."""
-        return self.inner.create_module(spec)
-
-    def exec_module(self, module):
-        """As the real loader does, and then each mend by itself."""
-        self.inner.exec_module(module)
-        for part, function in (*self._mends(), *self.shown):
-            try:
-                getattr(own(part), function)(module)
-            except Exception as error:
-                print(f"yurt: {module.__name__} is left as it is: {error!r}", file=sys.stderr, flush=True)
-
-    def _mends(self):
-        try:
-            return self.mends if self.mends and proven() else ()
-        except Exception as error:
-            print(f"yurt: Keras is left as it is: {error!r}", file=sys.stderr, flush=True)
-            return ()
-
-
-class Finder:
-    """Finds the modules that are waited for, each once."""
-
-    mends: dict = {}  # noqa: RUF012 - both are filled by set_up
-    shown: dict = {}  # noqa: RUF012
-
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        """Another loader for a module that is waited for; None, which is "ask the next finder", for any other."""
-        mends, shown = cls.mends.pop(name, ()), cls.shown.pop(name, ())
-        if not mends and not shown:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = Loader(spec.loader, mends, shown)
-        return spec
-
-
-def set_up():
-    """Put the finders where Python asks first."""
-    if os.environ.get("YURT_HOOK_MENDS") != "0":
-        tables = [MENDS, MANNERS] if os.environ.get("YURT_HOOK_MANNERS") == "1" else [MENDS]
-        for table in tables:
-            for name, functions in table.items():
-                Finder.mends[name] = (*Finder.mends.get(name, ()), *functions)
-    Finder.shown = {**SHOWN, **LEGACY_SAVING, **INPUT}
-    sys.meta_path.insert(0, Finder)
-    if LEGACY and os.environ.get("YURT_HOOK_ALIAS") != "0":
-        sys.meta_path.insert(0, own("_yurt_alias").Alias)
+def own(name):
+    """A part of the hook."""
+    return finders().own(name)
 
 
 def run_hidden():
@@ -157,8 +36,16 @@ def run_hidden():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+def add_packages():
+    """Last, so that an installed Yurt wins."""
+    place = os.environ.get("YURT_PACKAGES")
+    if place and place not in sys.path:
+        sys.path.append(place)
+
+
 try:
-    set_up()
+    finders().set_up()
 except Exception as error:
     print(f"yurt: Keras is left as it is: {error!r}", file=sys.stderr, flush=True)
+add_packages()
 run_hidden()
