@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from yurt.engines.local.work_folder import mirror
+from yurt.engines.work_folder import mirror
 from yurt.errors import EngineError
 
 
@@ -65,14 +65,3 @@ class AgentProcess:
                 return False
             time.sleep(0.01)
         return True
-
-
-def read_from(path: str, offset: int, most: int = 1 << 20) -> tuple[bytes, int]:
-    """Up to `most` bytes of a file from `offset`, and the next offset; empty where there is no more, or no file."""
-    try:
-        with Path(path).open("rb") as file:
-            file.seek(offset)
-            data = file.read(most)
-    except FileNotFoundError:
-        return b"", offset
-    return data, offset + len(data)

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 from yurt.contract.spec import RunSpec
 from yurt.engines.base import Allocation, AllocationState, Capabilities, Place, StoreAt
 from yurt.engines.local import machine, render
-from yurt.engines.local.client import AgentProcess, read_from
+from yurt.engines.local.client import AgentProcess
 from yurt.engines.local.options import LocalOptions
 from yurt.engines.local.states import state_of
+from yurt.engines.log_file import read_from
 
 
 class LocalEngine:
@@ -40,6 +41,10 @@ class LocalEngine:
     def facts(self) -> machine.Machine:
         """This machine."""
         return machine.look()
+
+    def prepare(self, run: RunSpec, options: BaseModel) -> str:  # noqa: ARG002 - nothing is made
+        """The store is for processes of this machine."""
+        return "127.0.0.1"
 
     def render(self, run: RunSpec, place: Place, options: BaseModel, facts: Any) -> Mapping[str, Any]:
         """See `yurt.engines.local.render`."""

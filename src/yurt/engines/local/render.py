@@ -9,7 +9,7 @@ from yurt.contract.spec import RunSpec
 from yurt.engines.base import Place
 from yurt.engines.local.machine import Machine
 from yurt.engines.local.options import LocalOptions
-from yurt.engines.local.shares import divide
+from yurt.engines.shares import divide
 
 #: Seconds without anybody at the launcher's store after which an agent takes the launcher for dead.
 STORE_LOST_S = 1.0
@@ -41,6 +41,7 @@ def render(run: RunSpec, place: Place, options: LocalOptions, machine: Machine) 
             work_dir=str(work),
             model_dir=str(work / run.saves_to if run.saves_to else folder / "model"),
             checkpoint_dir=str(place.folder / "checkpoints"),
+            tracking_dir=str(place.folder / "tracking"),
             state_dir=str(folder),
             publisher=(machine.python, "-m", "yurt.storage.publish"),
             python_path_first=machine.python_folder,
