@@ -260,11 +260,13 @@ class TestStates:
 class TestFrame:
     def test_what_a_script_tells_is_shown_and_nonsense_does_no_harm(self):
         good = {"epoch": 2, "epochs": 4, "step": 5, "steps": 10, "loss": 0.5, "metrics": {"a": 1.0, "b": 2.0, "c": 3.0}}
+        good["input_wait"] = 0.34
         odd = {"epoch": "two", "epochs": None, "step": -3, "steps": "x", "loss": None, "examples_per_s": 0}
+        odd["input_wait"] = "much"
         beats = {"worker/0": Beat(1, good), "worker/1": Beat(1, odd)}
         members = {task: member(task) for task in beats}
         rows = frame(SPEC, Snapshot(FIRST, members, beats), 107.0, 10).rows
-        assert rows[0].cells == ("epoch 2/4", "step 5/10", "loss 0.5", "a 1  b 2", "")
+        assert rows[0].cells == ("epoch 2/4", "step 5/10", "loss 0.5", "a 1  b 2", "", "34 % waiting for input")
         assert rows[0].share == 0.375
         assert rows[1].share is None
 

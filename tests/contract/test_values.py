@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,10 @@ SPEC = RunSpec(
 
 
 def test_specification_and_configuration_survive_json():
-    assert RunSpec.from_json(json.loads(json.dumps(SPEC.to_json()))) == SPEC
+    for spec in (SPEC, replace(SPEC, track=("tensorboard", "wandb"))):
+        assert RunSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    older = {name: value for name, value in SPEC.to_json().items() if name not in ("track", "image", "keras")}
+    assert RunSpec.from_json(older) == SPEC
     config = AgentConfig(
         run=SPEC, task="worker/0", allocation="a", store="http://x:1", token="t", host="h", placed_on="p",
         work_dir="w", model_dir="m", checkpoint_dir="c", state_dir="s", publisher=("p",), cpus=(0, 1),
@@ -82,6 +86,8 @@ def test_which_exit_codes_may_be_tried_again(code, never, on_failure, exit_code,
         (Exit(127, "preflight", 0, message="no script"), "could not start: no script"),
         (Exit(1, "wants-legacy-keras", 0, message="no lr"), "needs legacy Keras (no lr)"),
         (Exit(0, "exit", 0), "finished"),
+        (Exit(143, "exit", 0), "was interrupted (exit code 143)"),
+        (Exit(143, "signal", 0, signal=15), "was killed by SIGTERM (exit code 143)"),
     ],
 )
 def test_ends_in_words(end, words):
@@ -168,3 +174,22 @@ def test_secrets_are_hidden_by_name():
         "EPOCHS": "3",
         "KEY": "",
     }
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (0.05, "5 % waiting for input"),
+        (0.123, "12 % waiting for input"),
+        (1, "100 % waiting for input"),
+        (0.049, ""),
+        (0, ""),
+        (-1, ""),
+        (7, ""),
+        (float("nan"), ""),
+        ("much", ""),
+        (None, ""),
+    ],
+)
+def test_waiting_for_input_in_words(told, words):
+    assert in_words({"input_wait": told}) == words

@@ -13,9 +13,9 @@ from yurt.engines.base import AllocationState, Engine, Place
 from yurt.engines.local.engine import LocalEngine
 from yurt.engines.local.machine import Machine
 from yurt.engines.local.options import LocalOptions
-from yurt.engines.local.shares import divide
 from yurt.engines.local.states import state_of
-from yurt.engines.local.work_folder import mirror
+from yurt.engines.shares import divide
+from yurt.engines.work_folder import mirror
 
 GOLDEN = Path(__file__).parent / "golden"
 TASKS = (

@@ -159,3 +159,37 @@ def test_a_port_that_somebody_takes_is_picked_anew(folder, tmp_path: Path):
     assert run.wait() == 0, run.output
     assert "worker/1 found its port taken by another process" in run.output
     assert run.state()["restarts"] == 1
+
+
+def test_a_stopped_chief_may_still_read_its_servers(folder):
+    """A chief that saves when it is told to stop finds its variables where they lie: servers end after it."""
+    saves = COORDINATOR.replace("import os\n", "import os, signal, sys\n", 1).replace(
+        "\n\nimport time\n",
+        """
+
+def save(number, frame):
+    time.sleep(1)
+    print("saved", float(total.numpy()), flush=True)
+    os._exit(143)
+
+
+import time
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+""",
+    )
+    assert "ready" in saves
+    run = folder.start(
+        folder.write(
+            {**PS, "grace": "20s", "env": {"UNTIL": "/nowhere"}, "roles": {"chief": 1, **SERVERS}}, train=saves
+        )
+    )
+    run.wait_for_line("chief/0", "ready")
+    time.sleep(1)
+    began = time.monotonic()
+    assert folder.yurt("stop", run.run_id).returncode == 0
+    assert run.wait() == 4, run.output
+    assert run.member("chief/0")["exit"]["code"] == 143, run.log("chief/0")
+    assert "\nsaved " in run.log("chief/0")
+    assert time.monotonic() - began < 15
+    run.assert_nothing_left()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from yurt.agent.foreign_source import packages
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.spec import PARAMETER_SERVER
@@ -41,10 +42,15 @@ def environment(
         names.STRATEGY: config.run.strategy,
         names.MODEL_DIR: config.model_dir,
         names.CHECKPOINT_DIR: config.checkpoint_dir,
+        names.TRACKING_DIR: config.tracking_dir or os.path.join(config.checkpoint_dir, "tracking"),
+        names.JOB: config.run.job_name,
         names.PROGRESS_FILE: os.path.join(config.state_dir, "progress.json"),
         names.TF_CONFIG_FILE: os.path.join(config.state_dir, "tf_config.json"),
+        names.PACKAGES: packages(),
         names.PROCESS: mark(config),
     }
+    if config.run.track:
+        result[names.TRACK] = ",".join(config.run.track)
     result.pop(names.TF_CONFIG, None)
     if len(config_text) + len("TF_CONFIG=") < LONGEST_ENVIRONMENT_BYTES:
         result[names.TF_CONFIG] = config_text

@@ -87,7 +87,9 @@ class Execution:
         self.tick()
 
     def tick(self) -> None:
-        """Kill what has not ended within its grace time."""
+        """Kill what has not ended within its grace time; collect orphans of the task that have ended."""
+        if self._process:
+            reap_orphans(but=self._process.pid)
         if self._process and self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill_at = None
             self._process.kill()
@@ -109,6 +111,7 @@ class Execution:
             returncode,
             stopped=self._stopping,
             out_of_memory=self._memory.grew(),
+            child_out_of_memory=self._memory.grew_here(),
             lines=self._output.last_lines(),
             attempt=self.attempt,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -49,8 +50,27 @@ class Heartbeat:
             return True
 
 
-def read_progress_file(path: str) -> dict[str, Any]:
-    """What the script itself says of its progress; empty where it says nothing, or nothing that can be read."""
+def read_progress(folder: str) -> dict[str, Any]:
+    """What the script itself says of its progress, and what `yurt.data` says of bad rows that it left out.
+
+    Two files of the folder: ``progress.json`` and ``data.json`` (docs/data.md), whose sets become
+    ``"skipped": {"data/train": 3}``. Empty where they say nothing, or nothing that can be read.
+    """
+    progress = _object(os.path.join(folder, "progress.json"))
+    if skipped := _skipped(_object(os.path.join(folder, "data.json")).get("sets")):
+        progress["skipped"] = skipped
+    return progress
+
+
+def _skipped(sets: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in sets if isinstance(sets, list) else ():
+        if isinstance(each, dict) and isinstance(count := each.get("skipped"), int) and count > 0:
+            found[str(each.get("path"))] = count
+    return found
+
+
+def _object(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             value = json.load(file)

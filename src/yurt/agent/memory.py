@@ -11,18 +11,25 @@ class OutOfMemoryWatch:
     Reads ``oom_kill`` of this process's memory cgroup (v2 ``memory.events``, v1 ``memory.oom_control``), which
     counts kills by the task's own limit, and of ``/proc/vmstat`` (Linux 4.13), which counts those of the whole
     machine. On a machine that others share the second may be another's, so it counts only together with SIGKILL.
+    The first is the task's alone in a container, where this agent is process 1.
     """
 
     def __init__(self, proc: str = "/proc", cgroups: str = "/sys/fs/cgroup") -> None:
-        self._files = [file for file in (_cgroup_file(proc, cgroups), os.path.join(proc, "vmstat")) if file]
+        self._own = _cgroup_file(proc, cgroups)
+        self._machine = os.path.join(proc, "vmstat")
+        self._alone = os.getpid() == 1
         self._before = self._count()
 
     def grew(self) -> bool:
         """Whether anything was killed for want of memory since this watch was made."""
-        return any(now > before for now, before in zip(self._count(), self._before, strict=True))
+        return any(now > before for now, before in zip(self._count(), self._before))  # noqa: B905 - Python 3.9
 
-    def _count(self) -> list[int]:
-        return [_field(file, "oom_kill") for file in self._files]
+    def grew_here(self) -> bool:
+        """Whether something of the task itself was: not the task's process, maybe, but one that it had started."""
+        return self._alone and self._count()[0] > self._before[0]
+
+    def _count(self) -> tuple[int, int]:
+        return _field(self._own, "oom_kill") if self._own else 0, _field(self._machine, "oom_kill")
 
 
 def _lines(path: str) -> list[str]:
@@ -45,11 +52,13 @@ def _cgroup_file(proc: str, cgroups: str) -> str | None:
     for line in _lines(os.path.join(proc, "self", "cgroup")):
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
-            file = os.path.join(cgroups, "memory", path.lstrip("/"), "memory.oom_control")
+            root, name = os.path.join(cgroups, "memory"), "memory.oom_control"
         elif not controllers:
-            file = os.path.join(cgroups, path.lstrip("/"), "memory.events")
+            root, name = cgroups, "memory.events"
         else:
             continue
-        if os.path.isfile(file):
-            return file
+        # A container sees its own cgroup as the root, whatever path v1 shows.
+        for file in (os.path.join(root, path.lstrip("/"), name), os.path.join(root, name)):
+            if os.path.isfile(file):
+                return file
     return None

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from yurt.agent.foreign_source import source
+from yurt.agent.foreign_source import probe_program
 from yurt.agent.keras_choice import choose
-from yurt.contract.spec import RunSpec, TaskSpec
+from yurt.contract.placeholders import filled
+from yurt.contract.spec import MLFLOW, RunSpec, TaskSpec
 
+#: Packages that give a tracker, where there are several.
+_TRACKER_PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {MLFLOW: ("mlflow", "mlflow-skinny")}
 _PYTHON_OPTIONS_WITH_VALUE: Final = ("-W", "-X", "--check-hash-based-pycs")
 
 
@@ -33,8 +36,10 @@ def preflight(
 ) -> Preflight:
     """Look before the start: the command, the script, Python, TensorFlow and Keras, and which Keras the strategy needs.
 
-    `command` is what will be executed in `folder` under `environment`.
+    `command` is what will be executed in `folder` under `environment`, its placeholders not filled in yet. The deciding
+    task looks for the packages of the job's trackers too.
     """
+    command = filled(command, task)
     executable = shutil.which(command[0], path=_absolute_path(environment, folder))
     if executable is None and os.sep in command[0]:
         executable = shutil.which(os.path.join(folder, command[0]))
@@ -53,11 +58,24 @@ def preflight(
             python=executable,
         )
     # One Keras for all: the deciding task's script tells which.
-    deciding = next((each.command for each in run.tasks if each.name == run.deciding), None)
+    leader = next((each for each in run.tasks if each.name == run.deciding), None)
+    deciding = filled(leader.command, leader) if leader and leader.command else None
     found, problem = _probe(executable, _source_file(deciding or command, folder), environment, folder)
     if problem:
         return Preflight(problem=problem, hint=f"try `{command[0]} -V` on that machine", python=executable)
+    if task.name == run.deciding and (missing := missing_trackers(run.track, found.get("packages") or {})):
+        return Preflight(
+            problem=f"the job's `track` names {' and '.join(missing)}, and {executable} has no such package",
+            hint=f"{executable} -m pip install {' '.join(missing)}",
+            python=executable,
+            found=found,
+        )
     return _keras(run, task, found, executable, environment)
+
+
+def missing_trackers(track: Sequence[str], packages: Mapping[str, str]) -> list[str]:
+    """The trackers that no installed package gives; `packages` has versions by the names that pip knows."""
+    return [name for name in track if not any(each in packages for each in _TRACKER_PACKAGES.get(name, (name,)))]
 
 
 def _source_file(command: Sequence[str], folder: str) -> str:
@@ -94,7 +112,7 @@ def _absolute_path(environment: Mapping[str, str], folder: str) -> str:
 def _probe(python: str, script: str, environment: Mapping[str, str], folder: str) -> tuple[dict[str, Any], str | None]:
     try:
         result = subprocess.run(
-            [python, "-c", (source("source_facts.py") + source("probe.py")).decode(), script],
+            [python, "-c", probe_program(), script],
             env=dict(environment),
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -102,10 +102,15 @@ class TaskProcess:
         self._popen.stdout.close()
 
 
-def reap_orphans() -> None:
-    """Collect ended orphans that came to this agent. Only while no child of our own is waited for elsewhere."""
+def reap_orphans(but: int | None = None) -> None:
+    """Collect ended orphans that came to this agent, until it is the turn of the child `but`.
+
+    Only while no other child of our own is waited for elsewhere.
+    """
     try:
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid == but:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
     except OSError:
         pass  # no children

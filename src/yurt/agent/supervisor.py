@@ -19,7 +19,7 @@ from typing import Any, Final
 from yurt.agent import environment as env
 from yurt.agent.execution import Execution, write_whole
 from yurt.agent.foreign_source import hook_folder, standard_server_command
-from yurt.agent.heartbeat import Heartbeat, read_progress_file
+from yurt.agent.heartbeat import Heartbeat, read_progress
 from yurt.agent.keras_choice import choose
 from yurt.agent.output import Output
 from yurt.agent.peers import unreachable_peers
@@ -28,10 +28,12 @@ from yurt.agent.preflight import Preflight, preflight
 from yurt.agent.process import become_subreaper
 from yurt.agent.publish import Publishing
 from yurt.agent.seats import Taken, take_seat
+from yurt.agent.silence import watch_silence
 from yurt.agent.verdicts import wanting_legacy_keras
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.decide import leave_s
+from yurt.contract.placeholders import filled
 from yurt.contract.progress import merged
 from yurt.contract.spec import EVALUATOR, KERAS_LEGACY
 from yurt.contract.state import (
@@ -57,6 +59,8 @@ from yurt.kv.watching import watch_members, watch_state
 _ORPHAN_GRACE_S: Final = 2.0
 #: Seconds between SIGTERM and SIGKILL for a task that outstays the end of its run.
 _LEAVE_GRACE_S: Final = 1.0
+#: Seconds before the end of a stopped run's grace time at which servers end in any case.
+_LAST_S: Final = 1.0
 #: Seconds after which a store that did not answer is asked again.
 _RETRY_S: Final = 0.5
 #: Seconds after a deadline until an agent acts on it, so that the observer does so first.
@@ -110,6 +114,8 @@ class Supervisor:
         )
         if self._config.observe:
             watch_members(self._store.store, self._run.run_id, lambda: self._calls.put(self._want_advance))
+            if self._config.silent_after_s is not None:
+                watch_silence(self._store, self._config.silent_after_s, lambda: self._calls.put(self._want_advance))
         threading.Thread(target=self._look_first, name="preflight", daemon=True).start()
         self._heartbeat.start()
         while self._exit_code is None:
@@ -174,6 +180,8 @@ class Supervisor:
         if self._member != self._stored or self._must_advance or self._orphaned_at is not None:
             waits.append(_RETRY_S)
         if self._state and self._state.phase in (JOINING, CHECKING):
+            waits.append(_RETRY_S)
+        if self._state and self._state.verdict and self._execution.alive:
             waits.append(_RETRY_S)
         if self._state and self._state.phase == CLOSING and self._execution.alive:
             waits.append(max(self._state.since + leave_s(self._run, self._task.role) - time.time(), 0.05))
@@ -281,6 +289,8 @@ class Supervisor:
         variables = {**keras.environment, **variables}
         if keras.hook:
             variables["PYTHONPATH"] = _first_on(variables.get("PYTHONPATH"), hook_folder(self._config.state_dir))
+        else:
+            variables.setdefault(names.HOOK, "0")
         write_whole(variables[names.TF_CONFIG_FILE], tf_config)
         for note in keras.notes if self._task.name == self._run.deciding else ():
             if note not in self._told:
@@ -290,8 +300,9 @@ class Supervisor:
             self._output.say(f"attempt {attempt} of {self._task.name} starts (generation {state.generation})")
         if self._port:
             self._port.stop_listening()
+        command = self._task.command or standard_server_command(self._config.state_dir)
         started = self._execution.start(
-            self._task.command or standard_server_command(self._config.state_dir),
+            filled(command, self._task, self._member.address),
             environment=variables,
             folder=self._config.work_dir,
             cpus=self._config.cpus,
@@ -308,7 +319,8 @@ class Supervisor:
             if time.time() >= state.since + leave_s(self._run, self._task.role):
                 self._execution.stop(_LEAVE_GRACE_S)
             return
-        if self._task.name == self._run.deciding and self._run.output is not None and self._publishing is None:
+        publishes = self._task.name == self._run.deciding and self._run.output is not None and self._config.publisher
+        if publishes and self._publishing is None:
             self._publishing = Publishing(
                 self._config,
                 self._progress(),
@@ -320,13 +332,21 @@ class Supervisor:
         """The verdict stands."""
         assert state.verdict
         if self._execution.alive:
-            self._execution.stop(state.stop_grace_s)
+            if not self._still_serves(state):
+                self._execution.stop(state.stop_grace_s)
             return
         self._end_unless_ended()
         self._must_advance = False
         self._flush()
         finished = bool(self._member and self._member.exit and self._member.exit.code == 0)
         self._exit_code = 0 if finished or state.verdict.outcome == SUCCEEDED else 1
+
+    def _still_serves(self, state: RunState) -> bool:
+        """Whether the chief of a stopped run may still save what lies on this server: within the grace time it may."""
+        if leave_s(self._run, self._task.role) > 0 or time.time() >= state.since + state.stop_grace_s - _LAST_S:
+            return False
+        chief, _ = self._store.member(state.generation, self._run.deciding)
+        return chief is not None and chief.status == STARTED
 
     def _go_told(self, number: int) -> None:
         """The engine, or somebody, ends this agent: that is no success, whatever the process answers."""
@@ -374,8 +394,7 @@ class Supervisor:
         self._calls.put(lambda: self._looked(result))
 
     def _progress(self) -> dict[str, Any]:
-        own = read_progress_file(os.path.join(self._config.state_dir, "progress.json"))
-        return merged(self._output.progress(), own)
+        return merged(self._output.progress(), read_progress(self._config.state_dir))
 
 
 def _first_on(path: str | None, folder: str) -> str:

@@ -18,14 +18,22 @@ _PORT_TAKEN: Final = ("Could not start gRPC server", "No address added out of to
 
 #: What Keras 3 says to a script that was written for Keras 2 (Keras 3.10 to 3.15).
 _WRITTEN_FOR_KERAS_2: Final = re.compile(
-    r"filepath provided must end in"
+    r"file(?:path provided|name) must end in `\.(?:weights|keras)"
     r"|Invalid filepath extension for saving"
-    r"|module 'keras[\w.]*' has no attribute"
+    r"|`save_format` argument is deprecated in Keras 3"
+    r"|File format not supported: .*Keras 3 only supports"
+    r"|module '(?:tensorflow\.)?keras[\w.]*' has no attribute"
+    r"|cannot import name '\w+' from '(?:tensorflow\.)?keras[.']"
+    r"|No module named '(?:tensorflow\.)?keras\."
     r"|is not supported in Keras 3"
     r"|A KerasTensor cannot be used as input to a TensorFlow function"
-    r"|object has no attribute 'lr'"
-    r"|unexpected keyword argument '(?:workers|use_multiprocessing|period|lr|decay)'"
+    r"|object has no attribute '(?:lr|reset_states|minimize|\w+_generator|get_(?:in|out)put\w*_at|add_update)'"
+    r"|`add_metric\(\)` method is deprecated"
+    r"|unexpected keyword argument '(?:workers|use_multiprocessing|max_queue_size|period|lr|decay|experimental_\w+)'"
+    r"|(?:Trainer\.\w+|TensorBoard\.__init__)\(\) got an unexpected keyword argument"
+    r"|Unrecognized keyword arguments passed to \w+: \{'(?:fused|weights|batch_input_shape|input_length)'"
     r"|Argument\(s\) not recognized: \{'(?:lr|decay)'"
+    r"|Invalid value for argument `reduction`.*Received: reduction=auto"
 )
 #: `keras.backend.set_value` of Keras 3 itself; without the file's name it could be anybody's.
 _SET_VALUE: Final = ("'str' object has no attribute 'name'", "legacy/backend.py")
@@ -41,11 +49,20 @@ def wanting_legacy_keras(end: Exit, progress: Mapping[str, Any]) -> Exit:
     return end if told is None else replace(end, reason=WANTS_LEGACY_KERAS, message=told.strip()[:200])
 
 
-def classify(returncode: int, *, stopped: bool, out_of_memory: bool, lines: Sequence[str], attempt: int) -> Exit:
+def classify(
+    returncode: int,
+    *,
+    stopped: bool,
+    out_of_memory: bool,
+    child_out_of_memory: bool = False,
+    lines: Sequence[str],
+    attempt: int,
+) -> Exit:
     """The end of a process as an `Exit`; `returncode` is subprocess's, negative for a signal.
 
     A process that Yurt stopped and that exits 0 all the same had finished. One below a shell that was killed shows
-    as 128 + n. `lines` are its last ones.
+    as 128 + n. `child_out_of_memory`: something it had started was killed for want of memory, and it failed of that.
+    `lines` are its last ones.
     """
     code, number = exit_code_of(returncode)
     reason, message = "exit", None
@@ -54,7 +71,7 @@ def classify(returncode: int, *, stopped: bool, out_of_memory: bool, lines: Sequ
         lines = ()
     elif stopped:
         reason, lines = "stopped", ()
-    elif killed and out_of_memory:
+    elif (killed and out_of_memory) or child_out_of_memory:
         reason = "out-of-memory"
     elif taken := next((line for line in lines if any(text in line for text in _PORT_TAKEN)), None):
         reason, message = "port-taken", taken.strip()[:200]

@@ -79,7 +79,7 @@ def _page(found: Checked) -> Iterator[str]:
         yield f"the model would go to {words.output(spec.output)}, which can be written"
     elif not spec.output:
         yield "nothing would be published: the job names no output"
-    if not found.here:
+    if not found.looked:
         yield "what its tasks find there is looked at when they start"
     yield from dict.fromkeys([*found.notes, *(note for role in found.roles for note in role.notes)])
 

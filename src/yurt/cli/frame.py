@@ -89,6 +89,7 @@ def _cells(progress: Mapping[str, Any]) -> tuple[str, ...]:
         _part(progress, "loss"),
         in_words({"metrics": metrics}).replace(", ", "  "),
         _part(progress, "examples_per_s"),
+        _part(progress, "input_wait"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from yurt.cli.common import RUN, TASK
-from yurt.cli.out import standard_output
+from yurt.cli.out import standard_error, standard_output
 
 
 @click.command()
@@ -27,10 +27,10 @@ def logs(
     from yurt.cli.moments import moment
     from yurt.cli.stored_logs import StoredLog
     from yurt.errors import UsageError
-    from yurt.launcher.records import find
+    from yurt.launcher.attaching import find
 
     out = standard_output()
-    folder = find(run_id)
+    folder = find(run_id, otherwise=None if follow else standard_error().say)
     names = [each.name for each in folder.spec().tasks]
     if task is not None and task not in names:
         raise UsageError(f"{folder.run_id} has no task {task!r}", hint=f"it has {', '.join(names)}")

@@ -9,7 +9,7 @@ import click
 
 from yurt.cli import words
 from yurt.cli.out import standard_output
-from yurt.errors import UsageError
+from yurt.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,24 @@ def prune(older_than: str, every: bool, force: bool, dry_run: bool) -> None:
             folder.remove()
         out.say(f"{'would go' if dry_run else 'removed'}  {folder.run_id}  {words.size(size)}")
         count, freed = count + 1, freed + size
+    for name in _leftovers(dry_run):
+        out.say(f"{'would go' if dry_run else 'removed'}  {name}")
     out.say(f"{words.counted(count, 'run')}, {words.size(freed)}{' would be freed' if dry_run else ' freed'}")
+
+
+def _leftovers(dry_run: bool) -> list[str]:
+    """What killed launchers left on engines that are there."""
+    from yurt.engines import registry
+    from yurt.engines.base import Cleans
+
+    found: list[str] = []
+    for name in registry.names():
+        try:
+            engine = registry.load(name)()
+            found += engine.leftovers(remove=not dry_run) if isinstance(engine, Cleans) else []
+        except EngineError:
+            continue  # nothing is there that could hold anything
+    return found
 
 
 def _seconds(text: str) -> float:

@@ -29,8 +29,9 @@ def render(job_file: Path, engine: str) -> None:
     from yurt.contract.redact import HIDDEN
     from yurt.engines.base import Place
     from yurt.engines.plan import plan
+    from yurt.launcher.files import linked_folders
     from yurt.launcher.home import home, runs
-    from yurt.launcher.start import engine_and_options
+    from yurt.launcher.start import engine_and_options, not_travelling
 
     loaded = load(job_file)
     adapter, options = engine_and_options(loaded.job, engine)
@@ -40,6 +41,7 @@ def render(job_file: Path, engine: str) -> None:
         agent=home() / "agents" / "agent.pyz",
         store="http://127.0.0.1:PORT",
         token=HIDDEN,
+        linked=linked_folders(loaded.folder, loaded.job.files, not_travelling(loaded.job)),
     )
     request = adapter.render(_without_secrets(spec), place, options, adapter.facts())
     standard_output().say(as_page(_hidden(request)))

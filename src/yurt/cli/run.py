@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from yurt.cli.show import View
     from yurt.job import LoadedJob
-    from yurt.launcher.host import Host
     from yurt.launcher.records import Snapshot
+    from yurt.launcher.serving import RunHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ def _leave(loaded: LoadedJob, engine: str, way: _Way) -> int:
 def _stay(loaded: LoadedJob, engine: str, way: _Way) -> int:
     from yurt.cli.news import beginning
     from yurt.cli.summary import summary
-    from yurt.launcher.host import Host
+    from yurt.launcher.serving import make_host
     from yurt.launcher.signals import stop_on_signals
     from yurt.launcher.start import engine_and_options, prepare
 
     adapter, options = engine_and_options(loaded.job, engine)
     folder, spec = prepare(loaded.job, loaded.folder, engine=engine, job_file=loaded.path)
-    host = Host(folder, spec, adapter, options)
+    host = make_host(folder, spec, adapter, options)
     stop_on_signals(host, on_hangup=lambda: setattr(way.out, "gone", True))
     try:
         host.start()
@@ -95,9 +95,12 @@ def _stay(loaded: LoadedJob, engine: str, way: _Way) -> int:
         folder.remove()
         raise
     way.out.say(own_line(beginning(spec, _where(host)), colour=way.colour))
-    for note in host.notes:
+    told = list(host.notes)
+    for note in told:
         way.out.say(own_line(note, colour=way.colour))
     snapshot = _serve(host, way)
+    for note in host.notes[len(told) :]:
+        way.out.say(own_line(note, colour=way.colour))
     way.out.say(summary(spec, snapshot, folder, colour=way.colour))
     if way.as_json:
         from yurt.cli.facts import facts
@@ -107,13 +110,13 @@ def _stay(loaded: LoadedJob, engine: str, way: _Way) -> int:
     return verdict.exit_code if verdict else 6
 
 
-def _serve(host: Host, way: _Way) -> Snapshot:
+def _serve(host: RunHost, way: _Way) -> Snapshot:
     from yurt.cli.show import Plain, Show
 
     marks = Marks((task.name for task in host.spec.tasks), colour=way.colour)
     live = way.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     view: Callable[[], View] = partial(_live, host, way, marks) if live else partial(Plain, way.out)
-    show = Show(host.spec, host.snapshot, host.engine.logs, view, marks)
+    show = Show(host.spec, host.snapshot, host.logs, view, marks)
     show.start()
     snapshot = host.serve(show.look)
     verdict = snapshot.state.verdict
@@ -127,12 +130,12 @@ def _serve(host: Host, way: _Way) -> Snapshot:
     return snapshot
 
 
-def _live(host: Host, way: _Way, marks: Marks) -> View:
+def _live(host: RunHost, way: _Way, marks: Marks) -> View:
     from yurt.cli.live import Live
 
     return Live(host.spec, way.out, marks, colour=way.colour)
 
 
-def _where(host: Host) -> str:
+def _where(host: RunHost) -> str:
     able = host.engine.capabilities
     return f"on {host.engine.name}" if able.machines or able.images else "on this machine"

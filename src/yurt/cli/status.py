@@ -11,7 +11,7 @@ import click
 from yurt.cli import words
 from yurt.cli.as_json import as_page
 from yurt.cli.common import JSON, RUN
-from yurt.cli.out import standard_output
+from yurt.cli.out import standard_error, standard_output
 
 if TYPE_CHECKING:
     from yurt.contract.spec import RunSpec
@@ -29,10 +29,10 @@ def status(run_id: str | None, as_json: bool, until_end: bool) -> int:
     """
     from yurt.cli.facts import facts
     from yurt.cli.watching import until_over
-    from yurt.launcher.records import find
+    from yurt.launcher.attaching import find
 
     out = standard_output()
-    folder = find(run_id)
+    folder = find(run_id, otherwise=None if until_end else standard_error().say)
     snapshot = until_over(folder) if until_end else folder.snapshot()
     if as_json:
         out.say(as_page(facts(folder, snapshot)))
@@ -43,6 +43,7 @@ def status(run_id: str | None, as_json: bool, until_end: bool) -> int:
 
 
 def _page(folder: RunFolder, spec: RunSpec, snapshot: Snapshot | None) -> Iterator[str]:
+    from yurt.cli.beside import skipped, ways_to_look
     from yurt.cli.summary import model_sentences, sentence
 
     record = folder.record()
@@ -60,6 +61,8 @@ def _page(folder: RunFolder, spec: RunSpec, snapshot: Snapshot | None) -> Iterat
     if record["job_file"]:
         yield f"  job file  {words.place(record['job_file'])}"
     yield from (f"  {line.replace(': ', '     ', 1)}" for line in model_sentences(spec, snapshot, folder))
+    yield from (f"  skipped   {what}" for what in skipped(spec, snapshot))
+    yield from (f"  tracked   {way}" for way in ways_to_look(folder))
     yield f"  restarts  {state.restarts} of {spec.max_restarts}"
     for cause in state.causes:
         yield f"            {time.strftime('%H:%M:%S', time.localtime(cause.at))} {cause.message}"

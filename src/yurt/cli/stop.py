@@ -19,8 +19,8 @@ def stop(run_id: str | None, at_once: bool) -> int:
     from yurt.cli.summary import sentence
     from yurt.cli.watching import until_over
     from yurt.contract.state import CANCELLED
+    from yurt.launcher.attaching import find
     from yurt.launcher.host import ask_to_stop
-    from yurt.launcher.records import find
 
     out = standard_output()
     folder = find(run_id)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from yurt.cli import words
+from yurt.cli.beside import skipped, waited, ways_to_look
 from yurt.cli.marks import GREEN, RED, YELLOW, own_line, painted
 from yurt.contract.progress import in_words
 from yurt.contract.spec import RunSpec
@@ -76,6 +77,10 @@ def quality(beat: Beat | None) -> str:
 
 def _details(spec: RunSpec, snapshot: Snapshot, folder: RunFolder, verdict: Verdict) -> Iterator[str]:
     yield from model_sentences(spec, snapshot, folder)
+    yield from (f"skipped {what}" for what in skipped(spec, snapshot))
+    yield from (f"tracked: {way}" for way in ways_to_look(folder))
+    if verdict.outcome not in (FAILED, BROKEN):
+        yield from waited(spec, snapshot)
     if verdict.exit and verdict.exit.last_lines:
         yield f"the last lines of {verdict.task}:"
         yield from (f"  | {line}" for line in verdict.exit.last_lines)

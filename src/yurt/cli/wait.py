@@ -21,7 +21,7 @@ def wait(run_id: str | None, as_json: bool) -> int:
     from yurt.cli.marks import colour_wanted
     from yurt.cli.summary import summary
     from yurt.cli.watching import until_over
-    from yurt.launcher.records import find
+    from yurt.launcher.attaching import find
 
     out = standard_output()
     folder = find(run_id)

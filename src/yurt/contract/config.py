@@ -25,6 +25,8 @@ class AgentConfig:
         Where this is, for people: machine, node or container.
     work_dir, model_dir, checkpoint_dir, state_dir
         The task's working folder; where it saves; the run's checkpoints; the agent's own files.
+    tracking_dir
+        The run's folder for trackers; None is a folder among the checkpoints, which outlive a restart on any engine.
     python_path_first
         Folder put first on PATH, so that `python` is the one that is meant; None leaves PATH alone.
     cpus
@@ -32,11 +34,14 @@ class AgentConfig:
     visible_gpus
         Text of CUDA_VISIBLE_DEVICES, or None to leave it alone.
     publisher
-        Command that publishes, without its arguments.
+        Command that publishes, without its arguments; empty where the launcher publishes.
     log_times
         File that gets ``<unix time> <byte offset>`` of the output, or None.
     observe
         Whether this agent moves the run on for all (where no launcher watches).
+    silent_after_s
+        Seconds without a heartbeat after which an agent that observes takes another for lost; None leaves that to
+        the engine. More than ten times `beat_s`: a task whose progress stands still beats that seldom.
     environment
         Engine's own additions for the task.
     """
@@ -53,6 +58,7 @@ class AgentConfig:
     checkpoint_dir: str
     state_dir: str
     publisher: tuple[str, ...]
+    tracking_dir: str | None = None
     bind_host: str = ""
     store_lost_s: float | None = None
     beat_s: float = 5.0
@@ -63,6 +69,7 @@ class AgentConfig:
     visible_gpus: str | None = None
     log_times: str | None = None
     observe: bool = False
+    silent_after_s: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def dumps(self) -> str:

@@ -10,6 +10,8 @@ from yurt.contract.state import Exit
 
 #: The script turned out to need Keras 2: it runs again with legacy Keras.
 WANTS_LEGACY_KERAS: Final = "wants-legacy-keras"
+#: What a shell reports for SIGTERM, and what a process says that heard it and ended.
+_TERMINATED: Final = 128 + signal.SIGTERM
 #: Ends that no further try can mend: the policy is not asked.
 _FINAL_REASONS = ("preflight", "start")
 #: Ends that are no fault of the training: they are tried again even where the policy says never.
@@ -44,7 +46,7 @@ def may_restart(policy: str, end: Exit) -> bool:
     if policy in (ON_FAILURE, ALWAYS):
         return True
     assert policy == EXIT_CODE, policy
-    return end.code >= 128
+    return end.code >= 128 or end.reason == "out-of-memory"
 
 
 def exit_code_of(returncode: int) -> tuple[int, int | None]:
@@ -53,13 +55,17 @@ def exit_code_of(returncode: int) -> tuple[int, int | None]:
 
 
 def in_words(end: Exit) -> str:
-    """``failed with exit code 1``, ``was killed by SIGKILL (exit code 137)``, ``ran out of memory ...``."""
+    """``failed with exit code 1``, ``was killed by SIGKILL (exit code 137)``, ``ran out of memory ...``.
+
+    143 without a signal is a process that was told to end by SIGTERM and did so by itself.
+    """
     if end.reason == "lost":
         return "was lost: its agent is gone" + (f" ({end.message})" if end.message else "")
     if end.reason in _FINAL_REASONS:
         return f"could not start: {end.message}"
     if end.reason == "out-of-memory":
-        return f"ran out of memory and was killed (exit code {end.code})"
+        who = "was killed" if end.code == 128 + signal.SIGKILL else "a process of it was killed"
+        return f"ran out of memory and {who} (exit code {end.code})"
     if end.reason == "port-taken":
         return "found its port taken by another process (" + (end.message or f"exit code {end.code}") + ")"
     if end.reason == WANTS_LEGACY_KERAS:
@@ -68,6 +74,8 @@ def in_words(end: Exit) -> str:
         return "finished"
     if end.signal is not None:
         return f"was killed by {_signal_name(end.signal)} (exit code {end.code})"
+    if end.code == _TERMINATED:
+        return f"was interrupted (exit code {end.code})"
     return f"failed with exit code {end.code}"
 
 

@@ -11,8 +11,12 @@ Environment of a task (what a training script may read)::
     YURT_STRATEGY         multi-worker-mirrored
     YURT_MODEL_DIR        /.../model         what the deciding task leaves here is published
     YURT_CHECKPOINT_DIR   /.../checkpoints   the same for all tasks and generations of a run
+    YURT_TRACKING_DIR     /.../tracking      the same for all tasks and generations of a run
+    YURT_TRACK            tensorboard,mlflow the job's `track`
+    YURT_JOB              weather            the job's name
     YURT_PROGRESS_FILE    /.../progress.json see `yurt.contract.progress`
     YURT_TF_CONFIG_FILE   /.../tf_config.json  the same text as TF_CONFIG
+    YURT_PACKAGES         /.../agent.pyz      the Yurt that travels with the run: the hook puts it last on sys.path
     YURT_PROCESS          weather-k3f9qa/worker/0   marks every process of a task, so that none is left behind
 
 Keys of a run, below ``yurt/runs/<run>/``::
@@ -36,9 +40,15 @@ ATTEMPT: Final = "YURT_ATTEMPT"
 STRATEGY: Final = "YURT_STRATEGY"
 MODEL_DIR: Final = "YURT_MODEL_DIR"
 CHECKPOINT_DIR: Final = "YURT_CHECKPOINT_DIR"
+TRACKING_DIR: Final = "YURT_TRACKING_DIR"
+TRACK: Final = "YURT_TRACK"
+JOB: Final = "YURT_JOB"
 PROGRESS_FILE: Final = "YURT_PROGRESS_FILE"
 TF_CONFIG_FILE: Final = "YURT_TF_CONFIG_FILE"
+PACKAGES: Final = "YURT_PACKAGES"
 PROCESS: Final = "YURT_PROCESS"
+#: 0 leaves out all of the hook, also where a script imports `yurt.training` (`keras: off` in a job file).
+HOOK: Final = "YURT_HOOK"
 
 PREFIX: Final = "yurt/runs/"
 

@@ -5,7 +5,9 @@ as it likes; the agent reads it with each heartbeat. All fields may be missing::
 
     {"epoch": 3, "epochs": 20, "step": 17, "steps": 25,       epochs and steps count from 1
      "loss": 0.034, "metrics": {"val_loss": 0.04},            the last values seen
-     "examples_per_s": 51234.0}                               of this task
+     "examples_per_s": 51234.0,                               of this task
+     "input_wait": 0.12,          share of the last seconds, 0 to 1, that this task waited for its input
+     "skipped": {"data/train": 3}}                            bad rows left out, by data set; from data.json
 
 A script that writes nothing is read by what Keras prints: ``Epoch 3/20`` and ``17/25 ... loss: 0.034``.
 """
@@ -22,6 +24,8 @@ _UNKNOWN_STEP = re.compile(r"^\s*(\d+)/Unknown\s")
 _VALUE = re.compile(r"(?:^|[\s-])([A-Za-z_][\w./]*): (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf|-inf)(?=\s|$)")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Za-z0-9]|\x1b[=>]")
 _IGNORED = {"ETA"}
+#: A smaller share of time that went into waiting for input is nobody's concern.
+_WORTH_SAYING = 0.05
 
 
 def clean(line: str) -> str:
@@ -74,8 +78,14 @@ def epoch_ended(progress: Mapping[str, Any]) -> bool:
     return progress.get("epoch", 1) > 1 or (steps is not None and progress.get("step", 0) >= steps)
 
 
+def waiting(progress: Mapping[str, Any]) -> float:
+    """The share of its time, 0 to 1, that the task waited for input; 0 where it is not known."""
+    share = progress.get("input_wait")
+    return float(share) if isinstance(share, (int, float)) and 0 <= share <= 1 else 0.0
+
+
 def in_words(progress: Mapping[str, Any]) -> str:
-    """``epoch 3/20, step 17/25, loss 0.034, val_loss 0.04, 51,234 examples/s``."""
+    """``epoch 3/20, step 17/25, loss 0.034, val_loss 0.04, 51,234 examples/s, 12 % waiting for input``."""
     parts = []
     for name in ("epoch", "step"):
         if name in progress:
@@ -85,4 +95,6 @@ def in_words(progress: Mapping[str, Any]) -> str:
     parts += [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, (int, float))]
     if rate := progress.get("examples_per_s"):
         parts.append(f"{rate:,.0f} examples/s")
+    if (share := waiting(progress)) >= _WORTH_SAYING:
+        parts.append(f"{share:.0%} waiting for input".replace("%", " %"))
     return ", ".join(parts)

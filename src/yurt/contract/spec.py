@@ -29,6 +29,11 @@ KERAS_PATCHED: Final = "patched"
 KERAS_LEGACY: Final = "legacy"
 KERAS_OFF: Final = "off"
 
+# Trackers that follow the training (docs/tracking.md).
+TENSORBOARD: Final = "tensorboard"
+MLFLOW: Final = "mlflow"
+WANDB: Final = "wandb"
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
@@ -71,6 +76,8 @@ class RunSpec:
     saves_to: str | None
     submitted_at: float
     keras: str = KERAS_AUTO
+    track: tuple[str, ...] = ()
+    image: str | None = None
 
     def task(self, name: str) -> TaskSpec:
         """The task written ``worker/0``; KeyError where there is none."""
@@ -105,4 +112,4 @@ class RunSpec:
             TaskSpec(**{**task, "command": tuple(task["command"]) if task["command"] is not None else None})
             for task in value["tasks"]
         )
-        return cls(**{**value, "tasks": tasks})
+        return cls(**{**value, "tasks": tasks, "track": tuple(value.get("track", ()))})

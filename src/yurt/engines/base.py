@@ -48,6 +48,8 @@ class Capabilities:
     holds_cpus: bool
     #: GPUs are given to tasks by number.
     gpus: bool
+    #: The deciding task's agent publishes the model, beside itself; otherwise the launcher does, from the run's folder.
+    agent_publishes: bool = True
 
 
 class AllocationState(Enum):
@@ -69,16 +71,22 @@ class Allocation:
     placed_on: str = ""
     exit_code: int | None = None
     reason: str | None = None
+    #: The engine knows that it was ended for using more memory than it may.
+    out_of_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run lives on the launcher's side: its folder, the agent's zipapp, its store and token."""
+    """Where a run lives on the launcher's side: its folder, the agent's zipapp, its store and token.
+
+    `linked` are the folders outside of it that its files link into: large files are linked, not copied.
+    """
 
     folder: Path
     agent: Path
     store: str
     token: str
+    linked: tuple[Path, ...] = ()
 
 
 @runtime_checkable
@@ -92,6 +100,13 @@ class Engine(Protocol):
 
     def facts(self) -> Any:
         """What rendering needs to know of the engine's ground (its CPUs, its nodes): read, never guessed."""
+
+    def prepare(self, run: RunSpec, options: BaseModel) -> str:
+        """Make what the run needs before its store opens; the address of this machine at which the store listens.
+
+        No wider than its agents need: ``127.0.0.1`` where all are processes of this machine. Asked only where the
+        store is in the launcher; `cancel` takes away what was made.
+        """
 
     def render(self, run: RunSpec, place: Place, options: BaseModel, facts: Any) -> Mapping[str, Any]:
         """The engine's native request, as JSON values. Pure: the same arguments, the same request."""
@@ -110,6 +125,36 @@ class Engine(Protocol):
 
     def cancel(self) -> None:
         """End whatever is left of the run at once and wait until it is gone."""
+
+
+@runtime_checkable
+class Looks(Protocol):
+    """An engine that can look at the place of its tasks before a run, where that is not simply this machine."""
+
+    def look(self, run: RunSpec, agent: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the task's preflight finds in its place, as JSON values; `agent` is one of a request's ``agents``."""
+
+
+@runtime_checkable
+class Adopts(Protocol):
+    """An engine whose runs need no launcher, so that another process can take one on."""
+
+    #: What `Engine.submit` found out and a person should know.
+    notes: list[str]
+
+    def handle(self) -> Mapping[str, Any]:
+        """What another process needs for that, as JSON values, as of now."""
+
+    def adopt(self, handle: Mapping[str, Any]) -> None:
+        """Take on the run that `handle` tells of."""
+
+
+@runtime_checkable
+class Cleans(Protocol):
+    """An engine on which a launcher that was killed leaves something behind."""
+
+    def leftovers(self, *, remove: bool) -> list[str]:
+        """Names of what dead runs left, after its removal if `remove`."""
 
 
 def chunks(engine: Engine, task: str, offset: int = 0) -> Iterator[bytes]:

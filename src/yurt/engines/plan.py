@@ -38,4 +38,6 @@ def plan(job: Job, run_id: str, submitted_at: float) -> RunSpec:
         saves_to=job.saves_to,
         submitted_at=submitted_at,
         keras=str(job.keras),
+        track=tuple(map(str, job.track)),
+        image=job.image,
     )

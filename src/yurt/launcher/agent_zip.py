@@ -1,4 +1,8 @@
-"""Builds the agent: one zipapp with the agent and what it shares, standard library alone."""
+"""Builds the agent: one zipapp with the agent and what it shares, standard library alone.
+
+The rooms that a training script imports travel in it too, for tasks where no Yurt is installed. The agent imports
+nothing of them.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,21 @@ from pathlib import Path
 import yurt
 from yurt.launcher.home import home
 
-_PARTS = ("__init__.py", "errors.py", "agent", "contract", "kv", "training/hook")
-#: Modules of these rooms that no agent needs on this engine are small: all travel.
-_MAIN = "import sys\nfrom yurt.agent.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
+_PARTS = ("__init__.py", "errors.py", "agent", "contract", "kv", "training", "data")
+#: Any Python reads this far. Python 3.9 has dataclasses without slots, which then only save memory.
+_MAIN = """\
+import sys
+if sys.version_info < (3, 9):
+    text = "yurt: Python %s is too old for Yurt's agent, which needs 3.9 or newer\\n"
+    sys.stderr.write(text % sys.version.split()[0])
+    sys.exit(126)
+if sys.version_info < (3, 10):
+    import dataclasses
+    real = dataclasses.dataclass
+    dataclasses.dataclass = lambda *args, **options: real(*args, **{k: options[k] for k in options if k != "slots"})
+from yurt.agent.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def agent_zip() -> Path:

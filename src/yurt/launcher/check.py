@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from yurt.agent.environment import environment
-from yurt.agent.preflight import Preflight, preflight
+from yurt.agent.looking import look
+from yurt.agent.preflight import Preflight
 from yurt.contract.config import AgentConfig
 from yurt.contract.redact import HIDDEN
 from yurt.contract.spec import RunSpec
-from yurt.contract.state import RunState
-from yurt.engines.base import Place
+from yurt.engines.base import Engine, Looks, Place
 from yurt.engines.plan import plan
 from yurt.errors import UsageError
 from yurt.job import Job
-from yurt.launcher.files import snapshot
+from yurt.launcher.agent_zip import agent_zip
+from yurt.launcher.files import folders_of_links, snapshot
 from yurt.launcher.start import engine_and_options, not_travelling
 from yurt.storage.errors import StorageFailed
 from yurt.storage.place import Limits, open_place
@@ -47,11 +46,12 @@ class CheckedRole:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found. `here` says whether the tasks would run on this machine, where they were looked at."""
+    """What was found. `here`: the tasks would run on this machine; `looked`: their place was looked at."""
 
     spec: RunSpec
     engine: str
     here: bool
+    looked: bool
     files: int
     roles: tuple[CheckedRole, ...]
     output_problem: str | None
@@ -72,15 +72,17 @@ def check(job: Job, folder: Path, *, engine: str) -> Checked:
     with tempfile.TemporaryDirectory(prefix="yurt-check-") as name:
         files = Path(name) / "files"
         count = snapshot(folder, job.files, files, leave_out=not_travelling(job))
-        place = Place(folder=Path(name), agent=Path(name) / "agent.pyz", store="http://127.0.0.1:1", token=HIDDEN)
+        place = Place(Path(name), agent_zip(), "http://127.0.0.1:1", HIDDEN, linked=folders_of_links(files))
         request: Mapping[str, Any] = adapter.render(spec, place, options, adapter.facts())
-        configs = _configs(request) if here else {}
-        roles = tuple(_role(spec, role, configs, str(files)) for role in dict.fromkeys(t.role for t in spec.tasks))
+        looked = here or isinstance(adapter, Looks)
+        agents = {agent["task"]: agent for agent in request.get("agents", ())} if looked else {}
+        roles = tuple(_role(adapter, spec, role, agents, str(files)) for role in _roles(spec))
     problem, hint = _output(spec)
     return Checked(
         spec=spec,
         engine=engine,
         here=here,
+        looked=looked,
         files=count,
         roles=roles,
         output_problem=problem,
@@ -89,15 +91,22 @@ def check(job: Job, folder: Path, *, engine: str) -> Checked:
     )
 
 
-def _configs(request: Mapping[str, Any]) -> dict[str, AgentConfig]:
-    configs = (AgentConfig.from_json(agent["config"]) for agent in request.get("agents", ()))
-    return {config.task: config for config in configs}
+def _roles(spec: RunSpec) -> list[str]:
+    return list(dict.fromkeys(task.role for task in spec.tasks))
 
 
-def _role(spec: RunSpec, role: str, configs: Mapping[str, AgentConfig], folder: str) -> CheckedRole:
+def _role(
+    adapter: Engine, spec: RunSpec, role: str, agents: Mapping[str, Mapping[str, Any]], folder: str
+) -> CheckedRole:
     tasks = [task for task in spec.tasks if task.role == role]
-    config = configs.get(tasks[0].name)
-    looked = Preflight() if config is None else _look(spec, config, folder)
+    agent = agents.get(tasks[0].name)
+    config = None if agent is None else AgentConfig.from_json(agent["config"])
+    if agent is None or config is None:
+        looked = Preflight()
+    elif isinstance(adapter, Looks):
+        looked = Preflight(**adapter.look(spec, agent))
+    else:
+        looked = look(config, folder)
     return CheckedRole(
         role=role,
         replicas=len(tasks),
@@ -106,16 +115,10 @@ def _role(spec: RunSpec, role: str, configs: Mapping[str, AgentConfig], folder: 
         found={name: value for name, value in looked.found.items() if name != "source"},
         cpus=len(config.cpus) if config and config.cpus is not None else None,
         threads=config.threads if config else None,
-        notes=looked.notes,
+        notes=tuple(looked.notes),
         problem=looked.problem,
         hint=looked.hint,
     )
-
-
-def _look(spec: RunSpec, config: AgentConfig, folder: str) -> Preflight:
-    task = spec.task(config.task)
-    variables, _ = environment(config, RunState.first(0.0), "", os.environ)
-    return preflight(spec, task, task.command or ("python", "-"), variables, folder)
 
 
 def _output(spec: RunSpec) -> tuple[str | None, str | None]:

@@ -14,6 +14,7 @@ from yurt.errors import LauncherError
 COPIED_BYTES: Final = 1 << 20
 #: With more files than this the job file must say which of them it means.
 MOST_FILES: Final = 10_000
+_MOST_FOLDERS: Final = 32
 _IGNORED_FOLDERS: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -42,6 +43,28 @@ def snapshot(folder: Path, patterns: Iterable[str], target: Path, leave_out: Ite
         else:
             shutil.copy2(source, copy)
     return count
+
+
+def linked_folders(folder: Path, patterns: Iterable[str], leave_out: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """The folders of the files that `snapshot` would link; none of them is inside another.
+
+    More than `_MOST_FOLDERS` become the one folder that holds them all.
+    """
+    out = {path.resolve() for path in leave_out}
+    large = (file for file in _files(folder, patterns, out) if file.stat().st_size > COPIED_BYTES)
+    return _outermost({file.resolve().parent for file in large})
+
+
+def folders_of_links(files: Path) -> tuple[Path, ...]:
+    """The same of a snapshot that is there."""
+    entries = (Path(name) / entry for name, _, entries in os.walk(files) for entry in entries)
+    return _outermost({entry.readlink().parent for entry in entries if entry.is_symlink()})
+
+
+def _outermost(folders: set[Path]) -> tuple[Path, ...]:
+    if len(folders) > _MOST_FOLDERS:
+        folders = {Path(os.path.commonpath(folders))}
+    return tuple(sorted(each for each in folders if not folders.intersection(each.parents)))
 
 
 def _files(folder: Path, patterns: Iterable[str], leave_out: set[Path]) -> Iterator[Path]:

@@ -87,6 +87,19 @@ class RunFolder:
         """Nobody serves the run any more: it is over, and all of its output is there."""
         (self.path / "host.json").unlink(missing_ok=True)
 
+    def write_remote(self, handle: Mapping[str, Any]) -> None:
+        """How a run that lives on a cluster is found again; see `yurt.launcher.remote_host`."""
+        self._write("remote.json", handle)
+
+    def remote(self) -> dict[str, Any] | None:
+        """What `write_remote` wrote; None for a run that lives and dies with its launcher."""
+        value: dict[str, Any] | None = self._read("remote.json")
+        return value
+
+    def forget_remote(self) -> None:
+        """Nothing of the run is left on its cluster."""
+        (self.path / "remote.json").unlink(missing_ok=True)
+
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """The last that was seen."""
         self._write("state.json", {**snapshot.to_json(), "written_at": time.time()})
@@ -127,7 +140,7 @@ class RunFolder:
         if value is None:
             return None
         found = Snapshot.from_json(value)
-        if found.state.verdict is None and self.host() is None:
+        if found.state.verdict is None and self.host() is None and self.remote() is None:
             value = self._read("state.json") or value  # it may have ended between the two looks
             found = Snapshot.from_json(value)
             if found.state.verdict is None:

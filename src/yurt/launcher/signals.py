@@ -6,10 +6,10 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
-from yurt.launcher.host import Host
+from yurt.launcher.serving import RunHost
 
 
-def stop_on_signals(host: Host, on_hangup: Callable[[], None] | None) -> None:
+def stop_on_signals(host: RunHost, on_hangup: Callable[[], None] | None) -> None:
     """The first SIGINT or SIGTERM stops the run gracefully, the second at once; a lost terminal stops nothing."""
     asked = []
 

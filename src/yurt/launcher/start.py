@@ -22,8 +22,8 @@ from yurt.errors import LauncherError, YurtError
 from yurt.job import Job
 from yurt.launcher.files import snapshot
 from yurt.launcher.home import home, runs
-from yurt.launcher.host import Host
 from yurt.launcher.records import RunFolder
+from yurt.launcher.serving import RunHost, make_host
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # none that look alike
 
@@ -56,11 +56,11 @@ def prepare(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> tu
     return run, spec
 
 
-def start_here(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> Host:
+def start_here(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> RunHost:
     """A host in this process, its run submitted."""
     adapter, options = engine_and_options(job, engine)
     run, spec = prepare(job, folder, engine=engine, job_file=job_file)
-    host = Host(run, spec, adapter, options)
+    host = make_host(run, spec, adapter, options)
     host.start()
     return host
 
@@ -98,7 +98,7 @@ def serve_detached() -> int:
     order = json.loads(sys.stdin.read())
     try:
         engine = registry.load(order["engine"])
-        host = Host(
+        host = make_host(
             RunFolder(runs() / order["run"]),
             RunSpec.from_json(order["spec"]),
             engine(),

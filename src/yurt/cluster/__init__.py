@@ -1,0 +1,1 @@
+"""Clusters that Yurt raises: on this machine for trying things out."""

@@ -1,0 +1,223 @@
+"""A run as one batch job of Nomad's, a group a role. Pure."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from yurt.contract.config import AgentConfig
+from yurt.contract.spec import ROLES, RunSpec, TaskSpec
+from yurt.engines.base import Place
+from yurt.engines.nomad.nodes import Cluster, Node
+from yurt.engines.nomad.options import NomadOptions
+from yurt.engines.nomad.quoting import in_config, template
+from yurt.errors import UsageError
+
+#: Stands in the rendered job where `submit` puts the packed files: a person reads the rest.
+PAYLOAD: Final = "<payload>"
+PAYLOAD_PATH: Final = "local/payload.tar.xz"
+TASK: Final = "agent"
+NODE_CONSUL: Final = "http://127.0.0.1:8500"
+_START: Final = Path(__file__).with_name("on_node.py").read_text(encoding="utf-8")
+_SECOND: Final = 1_000_000_000
+#: Clients allow no longer one unless they are told to (1.1.15, 1.2.9, 1.3.2 and later).
+_LONGEST_KILL_S: Final = 30.0
+#: Seconds beyond a task's grace time that its agent needs to say how it ended.
+_REPORT_S: Final = 3.0
+#: As many agents watch the run for all: one may be gone with its node.
+_OBSERVERS: Final = 2
+#: Seconds between a task's heartbeats; no more than so many in a second of the whole run.
+_BEAT_S: Final = 2.0
+_MOST_BEATS_S: Final = 50
+#: A task without progress beats every tenth time; after three of those it is taken for lost.
+_SILENT_BEATS: Final = 30
+#: What a task gets that may share its node and names no numbers.
+_SHARED_MHZ: Final = 1000
+_SHARED_MB: Final = 1024
+
+
+def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) -> dict[str, Any]:
+    """``{"run": id, "notes": [...], "payload": {"agent", "files"}, "job": {...}}``.
+
+    `job` is what ``POST /v1/jobs`` takes, but for the packed files.
+    """
+    notes = [] if cluster.unknown is None else [cluster.unknown]
+    datacenters = options.datacenters or cluster.datacenters
+    nodes = cluster.candidates(datacenters, options.node_pool, options.driver)
+    groups = [
+        _group(run, role, [task for task in run.tasks if task.role == role], place, options, nodes)
+        for role in ROLES
+        if any(task.role == role for task in run.tasks)
+    ]
+    constraints = [
+        {"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value} for each in options.constraints
+    ]
+    if not options.share:
+        constraints.append({"Operand": "distinct_hosts", "RTarget": "true"})
+    if not run.output:
+        notes.append(
+            f"the job names no output: its model stays on the node of {run.deciding}, until Nomad clears it away"
+        )
+    elif run.output.startswith("file:") and len({node.name for node in nodes}) > 1:
+        notes.append(f"the model is published to {run.output} on the node of {run.deciding}, not on this machine")
+    job: dict[str, Any] = {
+        "ID": run.run_id,
+        "Name": run.run_id,
+        "Type": "batch",
+        "Priority": options.priority,
+        "Datacenters": list(datacenters),
+        "Constraints": constraints,
+        "Affinities": [
+            {"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value, "Weight": each.weight}
+            for each in options.affinities
+        ],
+        "Meta": {**options.meta, "yurt_job": run.job_name},
+        "TaskGroups": groups,
+    }
+    if options.region:
+        job["Region"] = options.region
+    if options.namespace:
+        job["Namespace"] = options.namespace
+    if options.node_pool:
+        job["NodePool"] = options.node_pool
+    return {
+        "run": run.run_id,
+        "notes": notes,
+        "payload": {"agent": str(place.agent), "files": str(place.folder / "files")},
+        "job": job,
+    }
+
+
+def _group(
+    run: RunSpec, role: str, tasks: Sequence[TaskSpec], place: Place, options: NomadOptions, nodes: Sequence[Node]
+) -> dict[str, Any]:
+    return {
+        "Name": role,
+        "Count": len(tasks),
+        # Only what ended otherwise than by the run's end is started again, where it is: an agent that was killed.
+        "RestartPolicy": {
+            "Attempts": max(1, run.max_restarts),
+            "Interval": 24 * 3600 * _SECOND,
+            "Delay": _SECOND,
+            "Mode": "fail",
+        },
+        # A lost allocation is replaced whatever is written here.
+        "ReschedulePolicy": {"Attempts": 0, "Unlimited": False},
+        "EphemeralDisk": {"SizeMB": options.disk_mb, "Sticky": False, "Migrate": False},
+        "Volumes": {
+            name: {"Name": name, "Type": "host", "Source": volume.source, "ReadOnly": volume.read_only}
+            for name, volume in options.volumes.items()
+        },
+        "Tasks": [
+            {
+                "Name": TASK,
+                "Driver": options.driver,
+                "Config": _driver_config(run, options),
+                "Env": {
+                    "YURT_HOST": options.host or "${attr.unique.network.ip-address}",
+                    "YURT_NODE": "${node.unique.name}",
+                },
+                "Templates": [
+                    template(_START, "local/start.py"),
+                    template(_order(run, role, tasks[0], place, options), "secrets/run.json"),
+                    template(PAYLOAD, PAYLOAD_PATH),
+                ],
+                "Resources": _resources(run, tasks[0], options, nodes),
+                "LogConfig": {"MaxFiles": 10, "MaxFileSizeMB": max(1, options.disk_mb * 2 // 3 // 10)},
+                "KillSignal": "SIGTERM",
+                "KillTimeout": int(min(run.grace_s + _REPORT_S, _LONGEST_KILL_S) * _SECOND),
+                "VolumeMounts": [
+                    {"Volume": name, "Destination": volume.path, "ReadOnly": volume.read_only}
+                    for name, volume in options.volumes.items()
+                ],
+            }
+        ],
+    }
+
+
+def _driver_config(run: RunSpec, options: NomadOptions) -> dict[str, Any]:
+    # -I -S: neither the node's variables nor site-packages change the agent
+    start = ["-I", "-S", "${NOMAD_TASK_DIR}/start.py"]
+    config: dict[str, Any] = {"command": in_config(options.python), "args": start}
+    if options.driver == "docker":
+        if run.image is None:
+            raise UsageError("Nomad's driver docker needs an image", hint="give the job one: image: NAME")
+        config["image"] = in_config(run.image)
+        config["network_mode"] = "host"  # a group's host network alone leaves the container on Docker's own
+    return {**config, **options.config}
+
+
+def _order(run: RunSpec, role: str, task: TaskSpec, place: Place, options: NomadOptions) -> str:
+    """What the script on the node reads: the agent's configuration, where the place does not decide."""
+    folder = options.python.rpartition("/")[0]
+    beat_s = max(_BEAT_S, len(run.tasks) / _MOST_BEATS_S)
+    config = AgentConfig(
+        run=run,
+        task=f"{role}/?",
+        allocation="",
+        store=consul_of(options, place),
+        token=place.token,
+        host="",
+        placed_on="",
+        work_dir="",
+        model_dir="",
+        checkpoint_dir="",
+        state_dir="",
+        publisher=(),
+        store_lost_s=None,
+        beat_s=beat_s,
+        silent_after_s=beat_s * _SILENT_BEATS,
+        python_path_first=folder or None,
+        threads=math.ceil(task.cpus) if task.cpus is not None else None,
+    )
+    order = {
+        "role": role,
+        "observers": list(run.gang[:_OBSERVERS]),
+        "checkpoints": f"{options.shared_folder}/{run.run_id}/checkpoints" if options.shared_folder else None,
+        "gpus": bool(task.gpus),
+        "config": config.to_json(),
+    }
+    return json.dumps(order, indent=1, sort_keys=True)
+
+
+def consul_of(options: NomadOptions, place: Place) -> str:
+    """Consul as tasks reach it: what the options say; else their node's own.
+
+    Where the launcher's is on its own machine's loopback, the nodes' are taken to be at the same address of theirs.
+    """
+    if options.consul:
+        return options.consul
+    return place.store if urlsplit(place.store).hostname in ("127.0.0.1", "localhost", "::1") else NODE_CONSUL
+
+
+def _resources(run: RunSpec, task: TaskSpec, options: NomadOptions, nodes: Sequence[Node]) -> dict[str, Any]:
+    """What each task of a role asks for: the numbers of the job; else the whole node, as large as enough nodes are."""
+    large = sorted(nodes, key=lambda node: (node.memory_mb, node.cpu_mhz), reverse=True)[: len(run.tasks)]
+    whole_mhz = min((node.cpu_mhz for node in large), default=_SHARED_MHZ)
+    whole_mb = min((node.memory_mb for node in large), default=_SHARED_MB)
+    mhz = _SHARED_MHZ if options.share else whole_mhz
+    memory_mb = _SHARED_MB if options.share else whole_mb
+    if task.cpus is not None:
+        per_core = min((node.cpu_mhz / node.cores for node in large if node.cores), default=1000.0)
+        mhz = max(1, round(task.cpus * per_core))
+    if task.memory_bytes is not None:
+        memory_mb = max(10, math.ceil(task.memory_bytes / 2**20))
+    found: dict[str, Any] = {"CPU": mhz, "MemoryMB": memory_mb}
+    if task.gpus:
+        found["Devices"] = [{"Name": "nvidia/gpu", "Count": task.gpus}]
+    return found
+
+
+def with_payload(job: Mapping[str, Any], base64_text: str) -> dict[str, Any]:
+    """The job with the packed files in it."""
+    filled: dict[str, Any] = copy.deepcopy(dict(job))
+    for group in filled["TaskGroups"]:
+        for block in group["Tasks"][0]["Templates"]:
+            if block["DestPath"] == PAYLOAD_PATH:
+                block["EmbeddedTmpl"] = f'{block["LeftDelim"]} base64Decode "{base64_text}" {block["RightDelim"]}'
+    return filled

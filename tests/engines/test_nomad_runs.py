@@ -1,0 +1,250 @@
+"""Runs on a real Nomad with a real Consul: what trains, what fails, what is lost, and who needs whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import client, raised
+from tests.support.runs import Folder, wait_until
+
+WAITS = """
+import os, time
+print("generation", os.environ["YURT_GENERATION"], flush=True)
+while not os.path.exists(os.environ["ENOUGH"]):
+    time.sleep(0.05)
+print("enough", flush=True)
+"""
+NASTY = "a 'b' \"c\" ${HOME} $${x} %{y} %%{z} {{ env }} <<<~ $$ \\n\n~>>> ü ${NOMAD_ALLOC_INDEX}"
+SHOWS = """
+import json, os, sys
+print(json.dumps([sys.argv[1:], os.environ["TEXT"], open("beside.py").read(), os.environ["YURT_INDEX"]]), flush=True)
+print("secrets:", [name for name in os.environ if "TOKEN" in name], flush=True)
+"""
+TRAINS = """
+import os
+import numpy as np
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+x = np.random.rand(64, 4).astype("float32")
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).batch(8), epochs=2, verbose=2)
+model.save(os.environ["YURT_MODEL_DIR"] + "/model.keras")
+print("workers", strategy.num_replicas_in_sync)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    yield from raised(3)
+
+
+@pytest.fixture
+def folder(cluster, tmp_path):
+    """A person's folder; every run in it is over when it is left."""
+    place = Folder(tmp_path, dict(cluster.environment))
+    yield place
+    (tmp_path / "enough").touch()
+    for run_id in place.run_ids():
+        place.yurt("stop", "--now", run_id)
+    assert [job["ID"] for job in client(cluster).jobs() if job["Status"] != "dead"] == [], (
+        "nothing is left on the cluster"
+    )
+
+
+def write(folder, *, script=WAITS, nomad=(), **changes):
+    options = {"python": sys.executable, **dict(nomad)}
+    job = {
+        "name": "waits",
+        "command": "python train.py",
+        "roles": {"worker": 2},
+        "env": {"ENOUGH": str(folder.path / "enough")},
+        "restart": "on-failure",
+        "start_deadline": 90,
+        "grace": 1,
+        "engines": {"nomad": options},
+        **changes,
+    }
+    return folder.write(job, train=script)
+
+
+def started(run, generation=0):
+    """The members once every process of this generation runs."""
+
+    def all_there():
+        now = run.snapshot()
+        members = {m["task"]: m for m in now["members"]}
+        ready = (
+            now["state"]["generation"] >= generation and len(members) == 2 and all(m["pid"] for m in members.values())
+        )
+        return now["state"]["phase"] == "running" and ready and members
+
+    return wait_until(all_there, 90, f"generation {generation}")
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def keys(cluster) -> list[str]:
+    from yurt.kv import Store
+
+    with Store(cluster.consul) as store:
+        return store.keys("yurt/runs/")
+
+
+@pytest.mark.tensorflow
+def test_two_workers_train_on_two_nodes_and_the_model_is_published(cluster, folder):
+    job = write(folder, script=TRAINS, output=f"file://{folder.path}/models")
+    done = folder.yurt("run", job, "--on", "nomad", timeout_s=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for task in ("worker/0", "worker/1"):
+        assert f"{task} | workers 2" in done.stdout
+    [run_id] = folder.run_ids()
+    members = json.loads((folder.home / "runs" / run_id / "state.json").read_text())["members"]
+    assert len({member["placed_on"] for member in members}) == 2, "each on a node of its own"
+    assert (folder.path / "models" / run_id / "model.keras").exists()
+    assert keys(cluster) == [], "nothing of the run is left in Consul"
+    assert "loss" in folder.yurt("status", run_id).stdout
+
+
+def test_text_arrives_letter_for_letter_and_no_secret_of_the_node_does(folder, monkeypatch):
+    command = ["python", "train.py", "--text", NASTY]
+    job = write(folder, script=SHOWS, command=command, env={"TEXT": NASTY}, roles={"worker": 1}, strategy="none")
+    (job.parent / "beside.py").write_text(NASTY)
+    done = folder.yurt("run", job, "--on", "nomad")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [run_id] = folder.run_ids()
+    lines = (folder.home / "runs" / run_id / "tasks" / "worker-0" / "log").read_text().splitlines()
+    shown = next(line for line in lines if line.startswith("["))
+    assert json.loads(shown) == [["--text", NASTY], NASTY, NASTY, "0"]
+    assert "secrets: []" in lines
+
+
+def test_a_killed_task_and_a_killed_agent_start_the_gang_again(folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    os.kill(started(run)["worker/1"]["pid"], signal.SIGKILL)
+    again = started(run, 1)["worker/1"]
+    os.kill(parent(again["pid"]), signal.SIGKILL)
+    brought_back = started(run, 2)["worker/1"]
+    assert brought_back["allocation"] != again["allocation"], "another agent, of the same allocation"
+    assert brought_back["allocation"].split(".")[0] == again["allocation"].split(".")[0]
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert "restarts: 2 of 3" in run.output
+    assert run.log("worker/1").count("enough") == 1
+
+
+def test_a_run_goes_on_without_its_launcher_and_is_found_again(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    started(run)
+    run.wait_for_line("worker/1", "generation 0")
+    run.process.kill()
+    run.wait()
+    os.kill(run.member("worker/1")["pid"], signal.SIGKILL)
+    state = folder.yurt("status", run.run_id).stdout
+    assert "is running" in state or "is joining" in state, state
+    started(run, 1)
+    host = json.loads((run.path / "host.json").read_text())["pid"]
+    os.kill(host, signal.SIGKILL)
+    (folder.path / "enough").touch()
+    found = folder.yurt("wait", run.run_id)
+    assert found.returncode == 0, found.stdout + found.stderr
+    log = folder.yurt("logs", run.run_id, "worker/1").stdout
+    for line in ("generation 0", "generation 1", "enough"):
+        assert log.count(f"worker/1 | {line}\n") == 1, log
+    assert keys(cluster) == []
+
+
+def test_a_lost_node_is_replaced_and_its_return_disturbs_nobody(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    members = started(run)
+    node = members["worker/1"]["placed_on"]
+    task = members["worker/1"]["pid"]
+    agent = parent(task)
+    cluster.kill(node)
+    for pid in (agent, task):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # died with the other
+    again = started(run, 1)
+    assert again["worker/1"]["placed_on"] != node
+    cluster.start_client(node)
+    wait_until(lambda: cluster.ready() == 3, 60, "the return of the node")
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert run.state()["generation"] == 1
+
+
+def test_a_drained_node_gives_its_task_to_another(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    node = started(run)["worker/1"]["placed_on"]
+    subprocess.run(
+        ["nomad", "node", "drain", "-enable", "-deadline", "1s", "-yes", "-detach", node_id(cluster, node)],
+        env={**os.environ, **cluster.environment}, check=True, capture_output=True,
+    )  # fmt: skip
+    assert started(run, 1)["worker/1"]["placed_on"] != node
+    subprocess.run(
+        ["nomad", "node", "drain", "-disable", "-yes", node_id(cluster, node)],
+        env={**os.environ, **cluster.environment}, check=True, capture_output=True,
+    )  # fmt: skip
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+
+
+def node_id(cluster, name: str) -> str:
+    return next(node["ID"] for node in client(cluster).nodes() if node["Name"] == name)
+
+
+def test_a_stopped_nomad_job_is_a_stopped_run(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    started(run)
+    client(cluster).deregister(run.run_id)
+    assert run.wait() == 4, run.output
+    assert "nomad job stop" in run.output
+
+
+def test_half_a_gang_ends_with_the_reason_for_each_that_is_missing(cluster, folder):
+    first = folder.start(write(folder), "--on", "nomad")
+    started(first)
+    second = folder.yurt("run", write(folder, start_deadline=12), "--on", "nomad")
+    assert second.returncode == 3, second.stdout + second.stderr
+    assert "not all tasks can start now: 1 task of worker" in second.stdout
+    assert "worker/1 never came" in second.stdout
+    assert "hint: worker/1: cpu is used up on 2 of 3 nodes" in second.stdout
+    (folder.path / "enough").touch()
+    assert first.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "nomad", "said"),
+    [
+        ({"roles": {"worker": 4}}, {}, "4 tasks need as many nodes, and there are 3"),
+        ({"roles": {"worker": {"replicas": 2, "memory": "64GiB"}}}, {}, "asks for 65,536 MB of memory; 0 of 3 nodes"),
+        ({}, {"datacenters": ["dc9"]}, "no node is in dc9; there are nodes in dc1"),
+        ({}, {"constraints": [{"attribute": "${node.class}", "value": "x"}]}, "${node.class} = x does not hold on 3"),
+        ({}, {"python": "/nowhere/python"}, '"/nowhere/python" could not be found'),
+    ],
+)
+def test_what_cannot_run_is_said_at_once(folder, changes, nomad, said):
+    done = folder.yurt("run", write(folder, nomad=nomad, **changes), "--on", "nomad")
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
+def test_ctrl_c_ends_the_run_and_its_job(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    started(run)
+    run.process.send_signal(signal.SIGINT)
+    assert run.wait() == 4, run.output
+    run.assert_nothing_left()
+    assert keys(cluster) == []

@@ -1,0 +1,29 @@
+"""A real Nomad and a real Consul of this test run's own, where both are on PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from yurt.cluster.dev import DevCluster
+from yurt.engines.nomad.address import from_environment
+from yurt.engines.nomad.client import NomadClient
+
+
+def raised(nodes: int) -> Iterator[DevCluster]:
+    """A cluster for as long as the tests that use it; skips them, by name of what is missing, where it cannot be."""
+    missing = [name for name in ("nomad", "consul") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"no {' and no '.join(missing)} on PATH: runs on a real cluster are not tested")
+    if os.geteuid() != 0:
+        pytest.skip("a Nomad client needs root")
+    with DevCluster(clients=nodes) as cluster:
+        yield cluster
+
+
+def client(cluster: DevCluster) -> NomadClient:
+    """Its API."""
+    return NomadClient(from_environment(cluster.environment))
