@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.agent.test_pieces import config
 from tests.contract.test_values import SPEC
+from yurt.agent.ports import HeldPort
 from yurt.agent.seats import Seat, Taken, take_seat
 from yurt.contract.spec import TaskSpec
 from yurt.contract.state import EXITED, JOINING, LOST, RUNNING, STARTED, Exit, Member, RunState
@@ -111,3 +113,39 @@ def test_a_lone_worker_that_cannot_have_its_address_starts_the_gang_again(store,
     state, _ = store.read()
     assert (state.generation, state.phase) == (1, JOINING)
     assert "came back at another address" in state.causes[-1].message
+
+
+def free_port() -> int:
+    port = HeldPort()
+    port.close()
+    return port.port
+
+
+def taken_at(store, tmp_path, port, state=None):
+    own = config(tmp_path, run=RUN, task="worker/0", allocation="one", host="127.0.0.1", port=port)
+    seat = take_seat(store, own, state or store.read()[0], None)
+    seat.port.close()
+    return seat.port.port
+
+
+def test_the_port_that_was_set_aside_is_taken(store, tmp_path):
+    port = free_port()
+    assert taken_at(store, tmp_path, port) == port
+    member, _ = store.member(0, "worker/0")
+    assert member.address == f"127.0.0.1:{port}"
+
+
+def test_a_port_that_another_process_has_is_left_to_it(store, tmp_path):
+    with socket.create_server(("", 0)) as other:
+        port = other.getsockname()[1]
+        assert taken_at(store, tmp_path, port) != port
+
+
+def test_a_port_that_tensorflow_could_not_bind_is_not_tried_again_at_once(store, tmp_path):
+    port = free_port()
+    end = Exit(code=1, reason="port-taken", at=time.time())
+    store.put_member(0, Member("worker/0", "one", f"127.0.0.1:{port}", EXITED, exit=end))
+    state, _ = store.read()
+    assert taken_at(store, tmp_path, port, replace(state, generation=1)) != port
+    store.put_member(0, Member("worker/0", "one", f"127.0.0.1:{port}", EXITED, exit=replace(end, reason="exit")))
+    assert taken_at(store, tmp_path, port, replace(state, generation=1)) == port

@@ -55,6 +55,7 @@ MIGRATED = {"desired": "stop", "why": "alloc is being migrated"}
         (value("failed", event("Driver Failure", driver_error="x could not be found")), State.ENDED, None, "x could not"),
         (value("failed", event("Failed Validation", validation_error="2 errors:\n\t* a\n")), State.ENDED, None, "errors: * a"),
         (value("failed", event("Killing", "Template failed: no")), State.ENDED, None, "Template failed: no"),
+        (value("failed", event("Killing", "Vault: no", fails_task="true")), State.ENDED, None, "Vault: no"),
         (value("failed", ended(1), desired="stop", why="alloc was rescheduled"), State.LOST, 1, "exit code 1"),
         (value("lost", event("Started"), desired="stop"), State.LOST, None, "its node is down"),
         (value("unknown", event("Started")), State.LOST, None, "does not answer"),
@@ -134,7 +135,7 @@ def test_a_node_has_what_is_not_reserved():
             "Attributes": {"cpu.numcores": "2"}, "Drivers": {"exec": {"Detected": True, "Healthy": True}, "docker": {}},
         }
     )  # fmt: skip
-    assert (found.cpu_mhz, found.memory_mb, found.cores, found.gpus) == (3500, 1900, 2, 2)
+    assert (found.cpu_mhz, found.memory_mb, found.cores, found.has("gpu")) == (3500, 1900, 2, 2)
     assert (found.drivers, found.usable) == (frozenset({"exec"}), True)
 
 

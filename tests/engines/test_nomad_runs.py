@@ -83,7 +83,9 @@ def started(run, generation=0):
         now = run.snapshot()
         members = {m["task"]: m for m in now["members"]}
         ready = (
-            now["state"]["generation"] >= generation and len(members) == 2 and all(m["pid"] for m in members.values())
+            now["state"]["generation"] >= generation
+            and len(members) == 2
+            and all(m["status"] == "started" for m in members.values())
         )
         return now["state"]["phase"] == "running" and ready and members
 
@@ -95,10 +97,12 @@ def parent(pid: int) -> int:
 
 
 def keys(cluster) -> list[str]:
+    """What is in Consul of the runs, but for what is kept of them when they are over."""
     from yurt.kv import Store
 
     with Store(cluster.consul) as store:
-        return store.keys("yurt/runs/")
+        kept = ("spec", "engine", "state", "end")
+        return [key for key in store.keys("yurt/runs/") if key.rpartition("/")[2] not in kept]
 
 
 @pytest.mark.tensorflow
@@ -112,7 +116,7 @@ def test_two_workers_train_on_two_nodes_and_the_model_is_published(cluster, fold
     members = json.loads((folder.home / "runs" / run_id / "state.json").read_text())["members"]
     assert len({member["placed_on"] for member in members}) == 2, "each on a node of its own"
     assert (folder.path / "models" / run_id / "model.keras").exists()
-    assert keys(cluster) == [], "nothing of the run is left in Consul"
+    assert keys(cluster) == [], "members, beats and marks are gone from Consul"
     assert "loss" in folder.yurt("status", run_id).stdout
 
 
@@ -137,6 +141,7 @@ def test_a_killed_task_and_a_killed_agent_start_the_gang_again(folder):
     brought_back = started(run, 2)["worker/1"]
     assert brought_back["allocation"] != again["allocation"], "another agent, of the same allocation"
     assert brought_back["allocation"].split(".")[0] == again["allocation"].split(".")[0]
+    run.wait_for_line("worker/1", "generation 2")
     (folder.path / "enough").touch()
     assert run.wait() == 0, run.output
     assert "restarts: 2 of 3" in run.output
@@ -153,6 +158,7 @@ def test_a_run_goes_on_without_its_launcher_and_is_found_again(cluster, folder):
     state = folder.yurt("status", run.run_id).stdout
     assert "is running" in state or "is joining" in state, state
     started(run, 1)
+    run.wait_for_line("worker/1", "generation 1")  # its process, not only its agent
     host = json.loads((run.path / "host.json").read_text())["pid"]
     os.kill(host, signal.SIGKILL)
     (folder.path / "enough").touch()

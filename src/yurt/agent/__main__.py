@@ -15,10 +15,10 @@ from typing import Final
 from yurt.agent.looking import look
 from yurt.agent.output import Output
 from yurt.agent.reaching import out_of_reach
+from yurt.agent.store import run_store
 from yurt.agent.supervisor import Supervisor
 from yurt.contract.config import AgentConfig
-from yurt.kv.client import Store
-from yurt.kv.run_store import RunStore
+from yurt.errors import UsageError
 
 #: Seconds until an agent that has never reached its launcher's store says so and goes.
 _REACH_S: Final = 10.0
@@ -43,7 +43,11 @@ def main(arguments: list[str]) -> int:
         )
         return 126
     output = Output(log_times=config.log_times)
-    store = RunStore(Store(config.store, config.token), config.run)
+    try:
+        store = run_store(config)
+    except UsageError as error:
+        output.say(f"{error} on {config.placed_on}")
+        return 126
     return Supervisor(config, store, output).run()
 
 

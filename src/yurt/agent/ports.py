@@ -58,6 +58,16 @@ class HeldPort:
         self._socket.close()
 
 
+def own_port(bind_host: str, wanted: int | None) -> HeldPort:
+    """The port that was set aside for the task; a free one where there is none or another process has it."""
+    if wanted is not None:
+        try:
+            return HeldPort(bind_host, wanted)
+        except OSError:
+            pass  # set aside in the engine's books only: whoever binds it first has it
+    return HeldPort(bind_host)
+
+
 def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     held = socket.socket(family, socket.SOCK_STREAM)
     try:

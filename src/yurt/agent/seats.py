@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 
-from yurt.agent.ports import HeldPort
+from yurt.agent.ports import HeldPort, own_port
 from yurt.contract.config import AgentConfig
 from yurt.contract.decide import next_generation
 from yurt.contract.spec import EVALUATOR
@@ -62,8 +62,10 @@ def take_seat(store: RunStore, config: AgentConfig, state: RunState, port: HeldP
         return Taken.WAIT  # the gang was whole without us: cannot be, unless the state is older than what we saw
     if port is None:
         try:
-            wanted = split_host_port(other.address)[1] if other is not None and state.phase != JOINING else 0
-            port = HeldPort(config.bind_host, wanted)
+            if other is not None and state.phase != JOINING:
+                port = HeldPort(config.bind_host, split_host_port(other.address)[1])
+            else:
+                port = own_port(config.bind_host, None if _was_taken(store, config, state) else config.port)
         except OSError:
             cause = Cause(task.name, state.generation, f"{task.name} came back at another address", time.time())
             now = time.time()
@@ -84,3 +86,11 @@ def take_seat(store: RunStore, config: AgentConfig, state: RunState, port: HeldP
         port.close()
         return Taken.WAIT
     return Seat(member, port)
+
+
+def _was_taken(store: RunStore, config: AgentConfig, state: RunState) -> bool:
+    """Whether TensorFlow found the port that was set aside in use when it tried last: somebody else has it."""
+    if config.port is None or state.generation == 0:
+        return False
+    before, _ = store.member(state.generation - 1, config.task)
+    return before is not None and before.exit is not None and before.exit.reason == "port-taken"

@@ -35,6 +35,10 @@ class Silence:
                 self._seen[task] = (index, now)
         return [task for task in beats if now - self._seen[task][1] >= self._after_s]
 
+    def forget(self) -> None:
+        """Nobody could be heard for a while: from the next look on everybody has the whole time again."""
+        self._seen.clear()
+
 
 def watch_silence(store: RunStore, after_s: float, on_lost: Callable[[], None]) -> None:
     """Mark silent members lost, in a thread, and call `on_lost` after each."""
@@ -56,6 +60,6 @@ def watch_silence(store: RunStore, after_s: float, on_lost: Callable[[], None]) 
                         if lose(store, state.generation, task, member.allocation, f"no sign of life for {after_s:g} s"):
                             on_lost()
             except StoreError:
-                continue  # a store that is away has no silent members
+                silence.forget()  # a store that is away has no silent members, nor has one that has just come back
 
     threading.Thread(target=follow, name="silence", daemon=True).start()

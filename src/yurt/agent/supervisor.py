@@ -17,10 +17,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yurt.agent import environment as env
+from yurt.agent.beginning import beginning
 from yurt.agent.execution import Execution, write_whole
-from yurt.agent.foreign_source import hook_folder, standard_server_command
 from yurt.agent.heartbeat import Heartbeat, read_progress
-from yurt.agent.keras_choice import choose
 from yurt.agent.output import Output
 from yurt.agent.peers import unreachable_peers
 from yurt.agent.ports import HeldPort, greeting
@@ -33,9 +32,8 @@ from yurt.agent.verdicts import wanting_legacy_keras
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.decide import leave_s
-from yurt.contract.placeholders import filled
 from yurt.contract.progress import merged
-from yurt.contract.spec import EVALUATOR, KERAS_LEGACY
+from yurt.contract.spec import EVALUATOR
 from yurt.contract.state import (
     CHECKING,
     CLOSING,
@@ -90,6 +88,7 @@ class Supervisor:
         self._port: HeldPort | None = None
         self._preflight: Preflight | None = None
         self._checked_generation = -1
+        self._unreachable: tuple[tuple[str, str, str], ...] | None = None
         self._publishing: Publishing | None = None
         self._told: set[str] = set()
         self._may_turn = False  # to legacy Keras
@@ -111,6 +110,7 @@ class Supervisor:
             on_state=lambda state: self._calls.put(lambda: self._see(state)),
             lost_after_s=self._config.store_lost_s,
             on_lost=lambda: self._calls.put(self._lose_store),
+            on_wait=self._output.say if self._config.store_lost_s is None else None,
         )
         if self._config.observe:
             watch_members(self._store.store, self._run.run_id, lambda: self._calls.put(self._want_advance))
@@ -154,11 +154,19 @@ class Supervisor:
         self._preflight = result
         if result.problem:
             self._refuse(result)
+        else:
+            self._tell_reachable()
 
     def _checked(self, generation: int, unreachable: tuple[tuple[str, str, str], ...]) -> None:
-        if generation == self._generation and self._member:
-            status = JOINED if unreachable else REACHABLE
-            self._member = replace(self._member, status=status, unreachable=unreachable)
+        if generation == self._generation:
+            self._unreachable = unreachable
+            self._tell_reachable()
+
+    def _tell_reachable(self) -> None:
+        """Once peers are reached and the task could start: so none begins, and ends, before another can."""
+        if self._member and self._unreachable is not None and self._preflight and not self._preflight.problem:
+            status = JOINED if self._unreachable else REACHABLE
+            self._member = replace(self._member, status=status, unreachable=self._unreachable)
 
     def _published(self, answer: dict[str, Any]) -> None:
         if self._member:
@@ -263,7 +271,7 @@ class Supervisor:
     def _check(self, state: RunState) -> None:
         if self._checked_generation == state.generation or self._member is None:
             return
-        self._checked_generation = state.generation
+        self._checked_generation, self._unreachable = state.generation, None
 
         def look() -> None:
             found = unreachable_peers(self._run, self._task.name, state, self._config.peer_check_s)
@@ -280,18 +288,13 @@ class Supervisor:
 
     def _start(self, state: RunState, found: Preflight, attempt: int) -> None:
         assert self._member
-        variables, tf_config = env.environment(self._config, state, self._member.address, os.environ)
-        keras = choose(self._run, self._task, found.found, variables, again=state.keras == KERAS_LEGACY)
+        begin = beginning(self._config, state, self._member.address, found.found)
+        keras = begin.keras
         if keras.problem:
             self._refuse(replace(found, problem=keras.problem, hint=keras.hint))
             return
         self._may_turn = keras.may_turn
-        variables = {**keras.environment, **variables}
-        if keras.hook:
-            variables["PYTHONPATH"] = _first_on(variables.get("PYTHONPATH"), hook_folder(self._config.state_dir))
-        else:
-            variables.setdefault(names.HOOK, "0")
-        write_whole(variables[names.TF_CONFIG_FILE], tf_config)
+        write_whole(begin.environment[names.TF_CONFIG_FILE], begin.tf_config)
         for note in keras.notes if self._task.name == self._run.deciding else ():
             if note not in self._told:
                 self._told.add(note)
@@ -300,10 +303,9 @@ class Supervisor:
             self._output.say(f"attempt {attempt} of {self._task.name} starts (generation {state.generation})")
         if self._port:
             self._port.stop_listening()
-        command = self._task.command or standard_server_command(self._config.state_dir)
         started = self._execution.start(
-            filled(command, self._task, self._member.address),
-            environment=variables,
+            begin.command,
+            environment=begin.environment,
             folder=self._config.work_dir,
             cpus=self._config.cpus,
             mark=env.mark(self._config),
@@ -395,7 +397,3 @@ class Supervisor:
 
     def _progress(self) -> dict[str, Any]:
         return merged(self._output.progress(), read_progress(self._config.state_dir))
-
-
-def _first_on(path: str | None, folder: str) -> str:
-    return os.pathsep.join([folder, path] if path else [folder])

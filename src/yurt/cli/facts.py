@@ -10,6 +10,7 @@ from typing import Any
 from yurt.cli.states import task_state
 from yurt.contract.spec import RunSpec, TaskSpec
 from yurt.contract.state import Member
+from yurt.kv.run_index import Entry
 from yurt.launcher.records import RunFolder, Snapshot
 
 
@@ -22,7 +23,7 @@ def facts(folder: RunFolder, snapshot: Snapshot | None = None) -> dict[str, Any]
         **_run(record, spec, seen),
         "causes": [asdict(cause) for cause in seen.state.causes] if seen else [],
         "tasks": [_task(spec, task, seen, over=folder.host() is None) for task in spec.tasks],
-        "folder": str(folder.path),
+        "folder": str(folder.path) if folder.lasting else None,
     }
 
 
@@ -35,6 +36,14 @@ def short_facts(folder: RunFolder) -> dict[str, Any]:
     if seen and (beat := seen.beats.get(spec.deciding)):
         progress = beat.progress
     return {**_run(record, spec, seen), "tasks": len(spec.tasks), "progress": dict(progress)}
+
+
+def listed_facts(entry: Entry) -> dict[str, Any]:
+    """One run of `yurt ls --on`: the same, and how many of its tasks have exited 0."""
+    seen = Snapshot(entry.state, {}, {}) if entry.state else None
+    record = {"engine": entry.engine, "job_file": None}
+    run = _run(record, entry.spec, seen)
+    return {**run, "tasks": entry.tasks, "done": entry.done, "progress": dict(entry.progress)}
 
 
 def _run(record: Mapping[str, Any], spec: RunSpec, seen: Snapshot | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from yurt.cli import words
+from yurt.cli.on_engine import ON
 from yurt.cli.out import standard_output
 from yurt.errors import EngineError, UsageError
 
@@ -21,16 +22,21 @@ if TYPE_CHECKING:
 @click.option("--older-than", default="7d", metavar="AGE", help="Runs that ended longer ago; 7d unless said.")
 @click.option("--all", "every", is_flag=True, help="However lately they ended.")
 @click.option("--force", is_flag=True, help="Also those that hold the only copy of a model that was not published.")
+@ON
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def prune(older_than: str, every: bool, force: bool, dry_run: bool) -> None:
+def prune(older_than: str, every: bool, force: bool, engine: str | None, dry_run: bool) -> None:
     """Remove the folders of ended runs: logs, checkpoints and models in them.
 
-    Published models stay. A run that has not ended is never removed.
+    Published models stay. A run that has not ended is never removed. With --on it is what Consul keeps of ended runs,
+    whichever machine submitted them; no folder is touched then.
     """
     from yurt.launcher.records import all_runs
 
     out = standard_output()
     before = time.time() - (0.0 if every else _seconds(older_than))
+    if engine is not None:
+        _prune_cluster(engine, before, dry_run=dry_run)
+        return
     count, freed = 0, 0
     for folder in all_runs():
         if not _old(folder, before):
@@ -48,6 +54,16 @@ def prune(older_than: str, every: bool, force: bool, dry_run: bool) -> None:
     for name in _leftovers(dry_run):
         out.say(f"{'would go' if dry_run else 'removed'}  {name}")
     out.say(f"{words.counted(count, 'run')}, {words.size(freed)}{' would be freed' if dry_run else ' freed'}")
+
+
+def _prune_cluster(engine: str, before: float, *, dry_run: bool) -> None:
+    from yurt.launcher.elsewhere import forget_ended
+
+    out = standard_output()
+    gone = forget_ended(engine, before, dry_run=dry_run)
+    for run_id in gone:
+        out.say(f"{'would go' if dry_run else 'removed'}  {run_id}")
+    out.say(f"{words.counted(len(gone), 'run')} of {engine}{' would be removed' if dry_run else ' removed'}")
 
 
 def _leftovers(dry_run: bool) -> list[str]:

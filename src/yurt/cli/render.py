@@ -12,6 +12,7 @@ import click
 from yurt.cli.as_json import as_page
 from yurt.cli.common import ENGINE, JOB_FILE
 from yurt.cli.out import standard_output
+from yurt.errors import UsageError
 
 if TYPE_CHECKING:
     from yurt.contract.spec import RunSpec
@@ -20,8 +21,16 @@ if TYPE_CHECKING:
 @click.command()
 @JOB_FILE
 @ENGINE
-def render(job_file: Path, engine: str) -> None:
-    """Print what the engine would be sent, as JSON, and send nothing.
+@click.option(
+    "--format",
+    "syntax",
+    type=click.Choice(["json", "hcl"]),
+    default="json",
+    show_default=True,
+    help="hcl: the Nomad job as a job file.",
+)
+def render(job_file: Path, engine: str, syntax: str) -> None:
+    """Print what the engine would be sent, as JSON or HCL, and send nothing.
 
     The run's id, its token and its times are placeholders; the values of secret variables are hidden.
     """
@@ -44,7 +53,20 @@ def render(job_file: Path, engine: str) -> None:
         linked=linked_folders(loaded.folder, loaded.job.files, not_travelling(loaded.job)),
     )
     request = adapter.render(_without_secrets(spec), place, options, adapter.facts())
-    standard_output().say(as_page(_hidden(request)))
+    page = _hidden(request)
+    standard_output().say(as_page(page) if syntax == "json" else _as_job_file(page, engine))
+
+
+def _as_job_file(request: Mapping[str, Any], engine: str) -> str:
+    """The Nomad job in its own language; notes become comments."""
+    import json
+
+    from yurt.convert.nomad.hcl_writing import as_hcl
+
+    if engine != "nomad":
+        raise UsageError(f"--format hcl: {engine} is sent no Nomad job", hint="add --on nomad")
+    notes = [f"# {line}" for note in request["notes"] for line in str(note).splitlines()]
+    return "\n".join([*notes, as_hcl(json.loads(json.dumps(request["job"]))).rstrip("\n")])
 
 
 def _without_secrets(spec: RunSpec) -> RunSpec:

@@ -11,6 +11,7 @@ import click
 from yurt.cli import words
 from yurt.cli.as_json import as_page
 from yurt.cli.common import JSON, RUN
+from yurt.cli.on_engine import ON, find
 from yurt.cli.out import standard_error, standard_output
 
 if TYPE_CHECKING:
@@ -20,19 +21,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @RUN
+@ON
 @JSON
 @click.option("--wait", "until_end", is_flag=True, help="Wait for the end; the exit code is then the run's.")
-def status(run_id: str | None, as_json: bool, until_end: bool) -> int:
+def status(run_id: str | None, engine: str | None, as_json: bool, until_end: bool) -> int:
     """Show one run and its tasks; the newest run unless RUN is named.
 
     RUN is an id, or the beginning of one.
     """
     from yurt.cli.facts import facts
     from yurt.cli.watching import until_over
-    from yurt.launcher.attaching import find
 
     out = standard_output()
-    folder = find(run_id, otherwise=None if until_end else standard_error().say)
+    folder = find(run_id, engine, otherwise=None if until_end else standard_error().say)
     snapshot = until_over(folder) if until_end else folder.snapshot()
     if as_json:
         out.say(as_page(facts(folder, snapshot)))

@@ -19,8 +19,12 @@ class AgentConfig:
     store_lost_s
         Seconds without anybody listening at the store after which the agent ends its task and itself; None where
         a store that is away must not hurt a running gang (Consul).
+    store_tls
+        Towards an https store: the parameters of `yurt.kv.tls.TlsParams` by name; its files are of the task's place.
     host, bind_host
         The address that peers are told, and the one to bind (TensorFlow's server binds all, whatever it is told).
+    port
+        The port that the engine has set aside for the task; None, or one that somebody uses, means any free one.
     placed_on
         Where this is, for people: machine, node or container.
     work_dir, model_dir, checkpoint_dir, state_dir
@@ -59,7 +63,9 @@ class AgentConfig:
     state_dir: str
     publisher: tuple[str, ...]
     tracking_dir: str | None = None
+    store_tls: Mapping[str, Any] = field(default_factory=dict)
     bind_host: str = ""
+    port: int | None = None
     store_lost_s: float | None = None
     beat_s: float = 5.0
     peer_check_s: float = 30.0

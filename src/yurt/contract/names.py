@@ -21,10 +21,19 @@ Environment of a task (what a training script may read)::
 
 Keys of a run, below ``yurt/runs/<run>/``::
 
-    state                 RunState: one JSON value, moved on by compare-and-set
+    state                 RunState: one JSON value, moved on by compare-and-set; stays when the run is over
     members/<g>/<task>    Member of generation g; task is worker/0
     beats/<task>          Beat: still alive, and how far
     done/<task>           {"generation": 0, "attempt": 0}: this task exited 0 and is not run again
+
+and, where the store outlives the launcher (Consul), for machines that know nothing of the run (`yurt.kv.run_index`)::
+
+    spec                  the run as submitted, a role once, without secrets
+    engine                what the engine needs to find it again: `Adopts.handle` as of the submission
+    end                   the last that was seen of its tasks; members, beats and done are removed for it
+
+``yurt/index/<run>`` is one small value a run, so that all runs can be listed by one request. Who writes, reads and
+removes which key, and when, is the table of docs/store.md.
 """
 
 from __future__ import annotations
@@ -51,6 +60,7 @@ PROCESS: Final = "YURT_PROCESS"
 HOOK: Final = "YURT_HOOK"
 
 PREFIX: Final = "yurt/runs/"
+INDEX_PREFIX: Final = "yurt/index/"
 
 
 def run_prefix(run_id: str) -> str:
@@ -61,6 +71,26 @@ def run_prefix(run_id: str) -> str:
 def state_key(run_id: str) -> str:
     """The run's state."""
     return f"{run_prefix(run_id)}state"
+
+
+def spec_key(run_id: str) -> str:
+    """The run as submitted."""
+    return f"{run_prefix(run_id)}spec"
+
+
+def engine_key(run_id: str) -> str:
+    """How the engine finds the run again."""
+    return f"{run_prefix(run_id)}engine"
+
+
+def end_key(run_id: str) -> str:
+    """What was last seen of its tasks."""
+    return f"{run_prefix(run_id)}end"
+
+
+def index_key(run_id: str) -> str:
+    """The run in the list of all runs."""
+    return f"{INDEX_PREFIX}{run_id}"
 
 
 def members_prefix(run_id: str, generation: int) -> str:
@@ -83,6 +113,11 @@ def beat_key(run_id: str, task: str) -> str:
     return f"{beats_prefix(run_id)}{task}"
 
 
+def done_prefix(run_id: str) -> str:
+    """The marks of all tasks that have exited 0."""
+    return f"{run_prefix(run_id)}done/"
+
+
 def done_key(run_id: str, task: str) -> str:
     """The mark that a task exited 0."""
-    return f"{run_prefix(run_id)}done/{task}"
+    return f"{done_prefix(run_id)}{task}"

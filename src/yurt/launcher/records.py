@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from yurt.contract.redact import redacted
 from yurt.contract.spec import RunSpec
@@ -50,6 +50,9 @@ class Snapshot:
 
 class RunFolder:
     """The folder of one run and the files in it."""
+
+    #: False for one that is only there while somebody looks.
+    lasting: ClassVar[bool] = True
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -18,17 +18,20 @@ from pydantic import BaseModel
 
 from yurt.contract import decide, names
 from yurt.contract.spec import RunSpec
-from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, Beat, RunState, Verdict
+from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, RunState, Verdict
 from yurt.engines.base import Adopts, Allocation, AllocationState, Engine, Place
 from yurt.engines.log_file import read_from
 from yurt.errors import EngineError, LauncherError, StoreError
 from yurt.kv.client import Store
 from yurt.kv.environment import settings_from_environment
 from yurt.kv.losing import lose
+from yurt.kv.run_index import RunIndex
 from yurt.kv.run_store import RunStore
 from yurt.kv.watching import watch_state
 from yurt.launcher.agent_zip import agent_zip
 from yurt.launcher.collecting import Collector
+from yurt.launcher.consul import explained, open_store, wait_for
+from yurt.launcher.kept import close, read
 from yurt.launcher.records import RunFolder, Snapshot
 
 #: Seconds between two looks while nothing wakes the host, and once the verdict stands.
@@ -66,10 +69,12 @@ class RemoteHost:
         self.snapshot = Snapshot(RunState.first(time.time()), {}, {})
 
     def start(self) -> None:
-        """Submit the run. Raises YurtError; nothing is left behind then."""
+        """Submit the run, once Consul answers. Raises YurtError; nothing is left behind then."""
+        wait_for(names.state_key(self.spec.run_id), pause=self._pause)
         store = self._open()
-        self._runs.create()
         try:
+            self._index.enter(self.spec, self.engine.name)
+            self._runs.create()
             place = Place(
                 folder=self.folder.path,
                 agent=agent_zip(),
@@ -79,14 +84,17 @@ class RemoteHost:
             request: Mapping[str, Any] = self.engine.render(self.spec, place, self._options, self.engine.facts())
             self.notes = list(request.get("notes", ()))
             self.engine.submit(request)
+            self._index.note_handle(self.spec.run_id, self._adopts.handle())
             self.notes += self._adopts.notes
             self._begin()
         except BaseException:
             with contextlib.suppress(EngineError):
                 self.engine.cancel()
             with contextlib.suppress(StoreError):
-                store.delete_prefix(names.run_prefix(self.spec.run_id))
+                self._index.forget(self.spec.run_id)
             raise
+        with contextlib.suppress(StoreError):
+            self._index.forget_old()
 
     def attach(self) -> None:
         """Take on a run that was submitted by a process that is gone."""
@@ -146,16 +154,21 @@ class RemoteHost:
 
     def _open(self, address: str | None = None) -> Store:
         """The store, once it has answered."""
-        settings = settings_from_environment()
-        store = Store(address or settings.address, settings.token, tls_params=settings.tls_params)
+        store = open_store(address)
         try:
             store.get(names.state_key(self.spec.run_id))
         except StoreError as error:
-            hint = error.hint or "set CONSUL_HTTP_ADDR, or raise a cluster on this machine: yurt cluster dev"
-            raise type(error)(f"{error} (this engine keeps a run's state in Consul)", hint=hint) from error
+            raise explained(error) from error
         self._store = store
         self._runs = RunStore(store, self.spec)
+        self._index = RunIndex(store)
         return store
+
+    def _pause(self, seconds: float) -> str | None:
+        """Wait; who has asked for the end of the run meanwhile."""
+        if self._stop_wish is None:
+            self._rest(seconds)
+        return self._stop_wish[1] if self._stop_wish else None
 
     def _begin(self) -> None:
         """Watch, copy, and let others find us."""
@@ -261,18 +274,20 @@ class RemoteHost:
         now = time.monotonic()
         if state == self.snapshot.state and now - self._written_at < _WRITE_S:
             return
-        beats: Mapping[str, Beat] = self.snapshot.beats
-        members = self._runs.members(state.generation)
         try:
             beats = self._runs.beats()
         except StoreError:
-            pass
-        self.snapshot = Snapshot(state, members, beats)
+            beats = dict(self.snapshot.beats)
+        members = self._runs.members(state.generation)
+        found = Snapshot(state, members, beats)
+        if state.verdict is not None and not members:  # another process has tidied up
+            found = read(self._runs, self._index) or found
+        self.snapshot = found
         self.folder.write_snapshot(self.snapshot)
         self._written_at = now
 
     def _close(self) -> None:
-        """The run is over: take the last lines, end what is left of its job, and take its keys out of Consul.
+        """The run is over: take the last lines, end what is left of its job, and tidy up in Consul.
 
         Where the cluster does not answer any more, that is left to the next verb.
         """
@@ -282,7 +297,7 @@ class RemoteHost:
         self.folder.write_snapshot(self.snapshot)
         with contextlib.suppress(EngineError, StoreError):
             self.engine.cancel()
-            self._store.delete_prefix(names.run_prefix(self.spec.run_id))
+            close(self._index, self.spec, self.engine.name, self.snapshot)
             self.folder.forget_remote()
         self.folder.forget_host()
 

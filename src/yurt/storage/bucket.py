@@ -173,6 +173,11 @@ class Bucket:
         """Delete an object; none there is as good."""
         self._ask_or_none(key, lambda: self._obstore.delete(self._store, key))
 
+    def signed_url(self, key: str, expires_s: int) -> str:
+        """An address by which anybody can read the object for so many seconds."""
+        expires = timedelta(seconds=expires_s)
+        return self._ask(key, lambda: str(self._obstore.sign(self._store, "GET", key, expires)))
+
     def _ask(self, key: str, request: Callable[[], T]) -> T:
         found = self._request(key, request)
         if isinstance(found, _Missing):

@@ -1,4 +1,4 @@
-"""A Nomad job as HCL2 text, from the HTTP API's form: the keys that `rendering` uses."""
+"""A Nomad job as HCL2 text, from the HTTP API's form: the keys that `rendering` and the Nomad engine use."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _BLOCKS: Final = {
     "Volumes": ("volume", "Name"),
     "VolumeMounts": ("volume_mount", None),
     "Env": ("env", None),
+    "LogConfig": ("logs", None),
+    "Vault": ("vault", None),
 }
 _NAMES: Final = {
     "MemoryMB": "memory",
@@ -43,6 +45,11 @@ _NAMES: Final = {
     "LTarget": "attribute",
     "RTarget": "value",
     "Operand": "operator",
+    "LeftDelim": "left_delimiter",
+    "RightDelim": "right_delimiter",
+    "Envvars": "env",
+    "MaxFiles": "max_files",
+    "MaxFileSizeMB": "max_file_size",
 }
 _DURATIONS: Final = frozenset({"KillTimeout", "Interval", "Delay"})
 #: Blocks whose keys are the user's own words or the driver's.
@@ -60,17 +67,25 @@ def as_hcl(job: Mapping[str, Any]) -> str:
 
 
 def _body(data: Mapping[str, Any], indent: str, *, verbatim: bool = False) -> Iterator[str]:
-    names = {key: key if verbatim else _NAMES.get(key, key.lower()) for key in data if key not in _BLOCKS or verbatim}
+    blocks = [key for key, value in data.items() if key in _BLOCKS and isinstance(value, Mapping | list)]
+    names = {key: key if verbatim else _NAMES.get(key, key.lower()) for key in data if key not in blocks or verbatim}
     widest = max((len(name) for key, name in names.items() if not _is_heredoc(key, data[key])), default=0)
     for key, name in names.items():
         value = data[key]
         if _is_heredoc(key, value):
-            yield from (f"{indent}{name} = <<{_HEREDOC_END}", *value.rstrip("\n").split("\n"), _HEREDOC_END)
+            yield from _heredoc(name, value, indent)
         else:
             yield from _attribute(name.ljust(widest), _duration(value) if key in _DURATIONS else value, indent)
-    for key in data if not verbatim else ():
-        if key in _BLOCKS:
-            yield from _blocks(key, data[key], indent)
+    for key in blocks if not verbatim else ():
+        yield from _blocks(key, data[key], indent)
+
+
+def _heredoc(name: str, text: str, indent: str) -> Iterator[str]:
+    lines = text.removesuffix("\n").split("\n")
+    end = _HEREDOC_END
+    while any(line.strip() == end for line in lines):
+        end += "_"
+    yield from (f"{indent}{name} = <<{end}", *(_doubled(line) for line in lines), end)
 
 
 def _blocks(key: str, value: Any, indent: str) -> Iterator[str]:
@@ -97,7 +112,7 @@ def _attribute(name: str, value: Any, indent: str) -> Iterator[str]:
 
 
 def _is_heredoc(key: str, value: Any) -> bool:
-    return key == "EmbeddedTmpl" and value.endswith("\n") and "${" not in value and "%{" not in value
+    return key == "EmbeddedTmpl" and value.endswith("\n") and "\r" not in value
 
 
 def _value(value: Any) -> str:
@@ -121,4 +136,9 @@ def _duration(nanoseconds: int) -> str:
 def quoted(text: str) -> str:
     """A text in HCL's quotes that evaluates to it letter for letter."""
     plain = _UNSAFE.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}", text)
-    return '"' + re.sub(r"([$%])\{", r"\1\1{", plain) + '"'
+    return f'"{_doubled(plain)}"'
+
+
+def _doubled(text: str) -> str:
+    """With ``${`` and ``%{`` as they stand for themselves."""
+    return re.sub(r"([$%])\{", r"\1\1{", text)

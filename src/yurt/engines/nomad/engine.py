@@ -19,8 +19,8 @@ from yurt.engines.nomad.client import NomadClient
 from yurt.engines.nomad.logs import Cursor, TaskLog
 from yurt.engines.nomad.nodes import Cluster, node_of
 from yurt.engines.nomad.options import NomadOptions
-from yurt.engines.nomad.payload import payload
 from yurt.engines.nomad.states import allocation_of, newest, task_of
+from yurt.engines.nomad.travelling import Parcel, remove, travelling
 from yurt.errors import EngineError
 
 #: Seconds between two reads of the evaluations: they change when the scheduler has run.
@@ -49,6 +49,8 @@ class NomadEngine:
         self._options = NomadOptions()
         self._cluster = Cluster()
         self._job_id: str | None = None
+        self._output: str | None = None
+        self._parcel: Parcel | None = None
         self._log_bytes: Mapping[str, int] = {}
         self._logs: dict[str, TaskLog] = {}
         self._lock = threading.Lock()  # logs are read by another thread than the rest
@@ -73,6 +75,7 @@ class NomadEngine:
             address = self._client.address
             region, namespace = options.region or address.region, options.namespace or address.namespace
             self._client = NomadClient(replace(address, region=region, namespace=namespace))
+        self._output = run.output
         return render.render(run, place, options, facts)
 
     def prepare(self, run: RunSpec, options: BaseModel) -> str:
@@ -86,18 +89,19 @@ class NomadEngine:
             raise EngineError(f"the job can never be placed: {'; '.join(problems)}", hint="see `nomad node status`")
         self._client.job(job["ID"])  # a right that the run will need: refused here, nothing is left behind
         source = request["payload"]
-        text = payload(Path(source["agent"]), Path(source["files"]), len(job["TaskGroups"]))
-        whole = render.with_payload(job, text)
-        failed = self._client.plan(whole).get("FailedTGAllocs")
+        failed = self._client.plan(job).get("FailedTGAllocs")
         if misfits := fit.hopeless(failed):
             raise EngineError(
                 f"the job cannot be placed: {'; '.join(map(str, misfits))}", hint="see `nomad node status`"
             )
         self.notes = [f"not all tasks can start now: {misfit}" for misfit in fit.waiting(failed)]
+        agent, files, copies = Path(source["agent"]), Path(source["files"]), len(job["TaskGroups"])
+        packed = travelling(job["ID"], agent, files, copies, self._options, self._output)
+        self._parcel = packed.parcel
         logs = {group["Name"]: group["Tasks"][0]["LogConfig"]["MaxFileSizeMB"] << 20 for group in job["TaskGroups"]}
         tasks = [f"{group['Name']}/{index}" for group in job["TaskGroups"] for index in range(group["Count"])]
         self._adopt(job["ID"], {task: Cursor() for task in tasks}, logs)  # first: an answer may be lost on its way
-        self._client.register(whole)
+        self._client.register(render.with_payload(job, packed.text))
 
     def handle(self) -> Mapping[str, Any]:
         """What another process needs to take this run on where it is now: see `adopt`."""
@@ -107,6 +111,7 @@ class NomadEngine:
             "namespace": self._client.address.namespace,
             "log_bytes": dict(self._log_bytes),
             "logs": {task: asdict(log.cursor) for task, log in self._logs.items()},
+            "parcel": asdict(self._parcel) if self._parcel else None,
         }
 
     def adopt(self, handle: Mapping[str, Any]) -> None:
@@ -115,6 +120,7 @@ class NomadEngine:
         self._client = NomadClient(
             replace(self._client.address, region=handle["region"], namespace=handle["namespace"])
         )
+        self._parcel = Parcel(**handle["parcel"]) if handle.get("parcel") else None
         self._adopt(handle["job"], cursors, handle["log_bytes"])
 
     def _adopt(self, job_id: str, cursors: Mapping[str, Cursor], log_bytes: Mapping[str, int]) -> None:
@@ -156,14 +162,22 @@ class NomadEngine:
         return data, log.cursor.position
 
     def cancel(self) -> None:
-        """End the job and wait until its allocations are gone; those on nodes that do not answer are not waited for."""
-        if self._job_id is None:
-            return
-        self._client.deregister(self._job_id)
+        """End the job and wait until its allocations are gone; those on nodes that do not answer are not waited for.
+
+        What it has in a bucket goes last.
+        """
+        if self._job_id is not None:
+            self._end_job(self._job_id)
+        if self._parcel is not None:
+            remove(self._parcel)
+            self._parcel = None
+
+    def _end_job(self, job_id: str) -> None:
+        self._client.deregister(job_id)
         end = time.monotonic() + _GONE_S
         index = 0
         while time.monotonic() < end:
-            values, index = self._client.allocations(self._job_id, index, 5.0 if index else 0.0)
+            values, index = self._client.allocations(job_id, index, 5.0 if index else 0.0)
             if all(value["ClientStatus"] in ("complete", "failed", "lost", "unknown") for value in values):
                 return
 

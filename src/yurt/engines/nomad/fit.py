@@ -14,8 +14,8 @@ _OTHERS: Final = "distinct_hosts"
 _FILTERS: Final = {
     _OTHERS: "another task of the run is on the node",
     "missing drivers": "the node does not run the driver",
-    "missing devices": "the node has no such device",
-    "missing network": "the node has no such network",
+    "missing devices": "the node has no such device (missing devices)",
+    "missing network": "the node has no CNI plugins for a bridge network (missing network)",
     "missing compatible host volumes": "the node lacks the volume",
 }
 
@@ -65,13 +65,22 @@ def _no_node(job: Mapping[str, Any], cluster: Cluster, options: NomadOptions) ->
 
 
 def _too_large(role: str, asked: Mapping[str, Any], nodes: Sequence[Node], count: int) -> list[str]:
-    devices = sum(device["Count"] for device in asked.get("Devices", ()))
     found = []
-    for what, wanted, has in (
-        ("MHz of CPU", asked["CPU"], [node.cpu_mhz for node in nodes]),
+    wanted_of = [
+        ("MHz of CPU", asked.get("CPU", 0), [node.cpu_mhz for node in nodes]),
+        ("cores", asked.get("Cores", 0), [node.cores for node in nodes]),
         ("MB of memory", asked["MemoryMB"], [node.memory_mb for node in nodes]),
-        ("GPUs", devices, [node.gpus for node in nodes]),
-    ):
+    ]
+    for device in asked.get("Devices", ()):
+        has = [node.has(device["Name"]) for node in nodes]
+        if not any(has):
+            found.append(
+                f"each task of {role} asks for {device['Count']} of {device['Name']}, and none of the {len(nodes)}"
+                f" nodes has one{_others(nodes)}"
+            )
+        else:
+            wanted_of.append((f"of {device['Name']}", device["Count"], has))
+    for what, wanted, has in wanted_of:
         enough = sum(each >= wanted for each in has)
         if enough < min(count, len(nodes)):
             found.append(
@@ -79,6 +88,12 @@ def _too_large(role: str, asked: Mapping[str, Any], nodes: Sequence[Node], count
                 f" (the largest {max(has):,}), and {count} are needed"
             )
     return found
+
+
+def _others(nodes: Sequence[Node]) -> str:
+    """What devices there are instead."""
+    named = {f"{each.vendor}/{each.type}/{each.model}" for node in nodes for each in node.devices if each.count}
+    return f"; they have {', '.join(sorted(named))}" if named else ": their device plugin may be missing"
 
 
 def waiting(failed: Mapping[str, Any] | None) -> list[Misfit]:
@@ -112,7 +127,7 @@ def reason_of(metric: Mapping[str, Any]) -> str:
             f"no node was looked at (ready nodes: {', '.join(f'{n} in {dc}' for dc, n in available.items()) or 'none'})"
         )
     parts = [
-        f"{name.replace('network: ', '')} is used up on {count} of {evaluated} nodes"
+        f"{name.removeprefix('network: ')}{'' if ': ' in name else ' is used up'} on {count} of {evaluated} nodes"
         for name, count in sorted((metric.get("DimensionExhausted") or {}).items())
     ]
     parts += [

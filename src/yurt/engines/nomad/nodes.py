@@ -6,6 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from yurt.engines.nomad.versions import parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Devices of one model on a node: `count` healthy ones."""
+
+    vendor: str
+    type: str
+    model: str
+    count: int
+
+    def named(self, name: str) -> bool:
+        """Whether a job's name for a device means these: TYPE, VENDOR/TYPE or VENDOR/TYPE/MODEL."""
+        parts = name.split("/", 2)
+        if len(parts) == 1:
+            return parts[0] == self.type
+        return parts == [self.vendor, self.type, self.model][: len(parts)]
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -19,10 +38,14 @@ class Node:
     cpu_mhz: int = 0
     cores: int = 0
     memory_mb: int = 0
-    gpus: int = 0
+    devices: tuple[Devices, ...] = ()
     drivers: frozenset[str] = frozenset()
     pool: str = "default"
     attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, device: str) -> int:
+        """How many devices of this name it has: of one model, since Nomad gives a task no mixture."""
+        return max((each.count for each in self.devices if each.named(device)), default=0)
 
     @property
     def usable(self) -> bool:
@@ -32,11 +55,17 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """All nodes, Nomad's version, and why nothing is known where that is so."""
+    """All nodes, the asked agent's version (empty where a token may not ask), and why nothing is known."""
 
     nodes: tuple[Node, ...] = ()
     version: str = ""
     unknown: str | None = None
+
+    @property
+    def nomad(self) -> str:
+        """Nomad's version; where the agent does not tell it, the oldest of the nodes'; empty where none is known."""
+        known = [each.attributes["nomad.version"] for each in self.nodes if each.attributes.get("nomad.version")]
+        return self.version or min(known, key=lambda text: parsed(text) or (), default="")
 
     @property
     def datacenters(self) -> tuple[str, ...]:
@@ -71,10 +100,14 @@ def node_of(value: Mapping[str, Any]) -> Node:
         cores=int(cpu.get("TotalCpuCores") or attributes.get("cpu.numcores") or 0),
         memory_mb=int((resources.get("Memory") or {}).get("MemoryMB", 0))
         - int((reserved.get("Memory") or {}).get("MemoryMB", 0)),
-        gpus=sum(
-            len(device.get("Instances") or ())
+        devices=tuple(
+            Devices(
+                vendor=device.get("Vendor", ""),
+                type=device.get("Type", ""),
+                model=device.get("Name", ""),
+                count=sum(bool(each.get("Healthy", True)) for each in device.get("Instances") or ()),
+            )
             for device in resources.get("Devices") or ()
-            if device.get("Type") == "gpu"
         ),
         drivers=frozenset(name for name, each in drivers.items() if each.get("Detected") and each.get("Healthy")),
         pool=value.get("NodePool") or "default",

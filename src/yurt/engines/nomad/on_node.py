@@ -39,27 +39,46 @@ def main() -> int:
     with open(os.path.join(os.environ["NOMAD_SECRETS_DIR"], "run.json"), encoding="utf-8") as file:
         order = json.load(file)
     config = completed(order, local, lib)
-    clean_environment(local)
+    clean_environment(local, order["secrets"])
     from yurt.agent.__main__ import main as agent
+    from yurt.contract.config import AgentConfig
+    from yurt.engines.nomad.node.problem import NotReady
+    from yurt.engines.nomad.node.ready import make_ready
+    from yurt.engines.nomad.node.refusing import RefusingSupervisor
 
+    with open(os.path.join(lib, "ready.json"), encoding="utf-8") as file:
+        wanted = json.load(file)
+    try:
+        find_secrets(order["secrets"])
+        held = make_ready(wanted, config)
+    except NotReady as problem:
+        os.makedirs(config["work_dir"], exist_ok=True)
+        code = RefusingSupervisor(AgentConfig.from_json(config), problem).run()
+        return 0 if code == 1 else code
     sys.stdin = io.StringIO(json.dumps(config))
     code = agent(["-"])
+    del held  # not before: others may clear away what nobody holds
     return 0 if code == 1 else code
 
 
 def unpack(archive: str, folder: str) -> None:
-    """The agent's modules (`lib`) and the job's files (`work`); folders that are there already are left as they are."""
+    """The agent's modules (`lib`) and, where they travel in the job, its files (`work`).
+
+    What is there already is left as it is.
+    """
     for name in ("state", "model"):
         os.makedirs(os.path.join(folder, name), exist_ok=True)
     part = os.path.join(folder, ".part")
-    if os.path.isdir(os.path.join(folder, "work")):
+    if os.path.isdir(os.path.join(folder, "lib")):
         return
     with tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):  # not before Python 3.11.4
             tar.extraction_filter = tarfile.data_filter
         tar.extractall(part)  # noqa: S202 - our own archive
-    for name in ("lib", "work"):
-        os.replace(os.path.join(part, name), os.path.join(folder, name))
+    for name in ("work", "lib"):  # the last says that all are there
+        source, target = os.path.join(part, name), os.path.join(folder, name)
+        if os.path.isdir(source) and not os.path.isdir(target):
+            os.replace(source, target)
 
 
 def completed(order: dict[str, Any], local: str, lib: str) -> dict[str, Any]:
@@ -75,6 +94,7 @@ def completed(order: dict[str, Any], local: str, lib: str) -> dict[str, Any]:
         task=task,
         allocation=f"{os.environ['NOMAD_ALLOC_ID']}.{started(local)}",
         host=os.environ["YURT_HOST"],
+        port=int(os.environ["YURT_PORT"]),
         placed_on=os.environ["YURT_NODE"],
         work_dir=work,
         model_dir=os.path.join(work, saves_to) if saves_to else os.path.join(local, "model"),
@@ -97,12 +117,27 @@ def started(local: str) -> int:
     return count
 
 
-def clean_environment(local: str) -> None:
-    """Leave out what the Nomad client was started with and no task should see; give a home where there is none."""
+def find_secrets(wanted: list[str]) -> None:
+    """Raises NotReady for a secret that has no value where the job says: Nomad's template leaves it out."""
+    from yurt.engines.nomad.node.problem import NotReady
+
+    if missing := [name for name in wanted if name not in os.environ]:
+        raise NotReady(
+            f"no value was found for {' and '.join(missing)}", hint="see its path and key: engines: nomad: secrets"
+        )
+
+
+def clean_environment(local: str, wanted: list[str]) -> None:
+    """Leave out what the Nomad client was started with and no task should see; give a home where there is none.
+
+    `wanted` are the job's own secrets, which stay.
+    """
     from yurt.contract.redact import secret
 
     for name in list(os.environ):
-        if name.startswith(("CONSUL_", "VAULT_")) or (secret(name) and name != "NOMAD_SECRETS_DIR"):
+        if name in wanted or name == "NOMAD_SECRETS_DIR":
+            continue
+        if name.startswith(("CONSUL_", "VAULT_")) or secret(name):
             del os.environ[name]
     if not os.access(os.environ.get("HOME", "/nonexistent"), os.W_OK):
         os.environ["HOME"] = local

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from yurt.contract.config import AgentConfig
 from yurt.contract.spec import ROLES, RunSpec, TaskSpec
 from yurt.engines.base import Place
+from yurt.engines.nomad import secret_variables, versions
 from yurt.engines.nomad.nodes import Cluster, Node
-from yurt.engines.nomad.options import NomadOptions
+from yurt.engines.nomad.options import Affinity, Constraint, Gpu, NomadOptions
 from yurt.engines.nomad.quoting import in_config, template
 from yurt.errors import UsageError
 
@@ -22,7 +23,10 @@ from yurt.errors import UsageError
 PAYLOAD: Final = "<payload>"
 PAYLOAD_PATH: Final = "local/payload.tar.xz"
 TASK: Final = "agent"
+PORT: Final = "tf"
 NODE_CONSUL: Final = "http://127.0.0.1:8500"
+NODE_CONSUL_TLS: Final = "https://127.0.0.1:8501"
+_LOOPBACKS: Final = ("127.0.0.1", "localhost", "::1")
 _START: Final = Path(__file__).with_name("on_node.py").read_text(encoding="utf-8")
 _SECOND: Final = 1_000_000_000
 #: Clients allow no longer one unless they are told to (1.1.15, 1.2.9, 1.3.2 and later).
@@ -47,16 +51,22 @@ def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) 
     `job` is what ``POST /v1/jobs`` takes, but for the packed files.
     """
     notes = [] if cluster.unknown is None else [cluster.unknown]
+    notes += _refused_or_left_out(options, cluster.nomad)
+    if twice := sorted(options.secrets.keys() & {name for task in run.tasks for name in task.env}):
+        raise UsageError(
+            f"{', '.join(twice)}: both in env and in engines: nomad: secrets", hint="leave out one of them"
+        )
+    if options.network == "bridge" and options.driver == "raw_exec":
+        raise UsageError("raw_exec runs on the node's own network", hint="network: bridge needs driver: exec or docker")
     datacenters = options.datacenters or cluster.datacenters
     nodes = cluster.candidates(datacenters, options.node_pool, options.driver)
+    cores = options.cores and versions.knows(cluster.nomad, versions.CORES)
     groups = [
-        _group(run, role, [task for task in run.tasks if task.role == role], place, options, nodes)
+        _group(run, [task for task in run.tasks if task.role == role], place, options, nodes, cores=cores)
         for role in ROLES
         if any(task.role == role for task in run.tasks)
     ]
-    constraints = [
-        {"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value} for each in options.constraints
-    ]
+    constraints = _constraints(options.constraints)
     if not options.share:
         constraints.append({"Operand": "distinct_hosts", "RTarget": "true"})
     if not run.output:
@@ -72,10 +82,7 @@ def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) 
         "Priority": options.priority,
         "Datacenters": list(datacenters),
         "Constraints": constraints,
-        "Affinities": [
-            {"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value, "Weight": each.weight}
-            for each in options.affinities
-        ],
+        "Affinities": _affinities(options.affinities),
         "Meta": {**options.meta, "yurt_job": run.job_name},
         "TaskGroups": groups,
     }
@@ -93,9 +100,51 @@ def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) 
     }
 
 
+def _refused_or_left_out(options: NomadOptions, version: str) -> list[str]:
+    """What the cluster's version lacks of what the options ask for. Raises EngineError."""
+    versions.check_oldest(version)
+    asked = {
+        versions.CORES: options.cores,
+        versions.NOMAD_VARIABLES: any(secret.variable for secret in options.secrets.values()),
+        versions.ALL_DATACENTERS: any("*" in name for name in options.datacenters or ()),
+        versions.NODE_POOL: options.node_pool,
+        versions.VAULT_ROLE: options.vault.role,
+    }
+    found = [versions.missing(version, feature) for feature, wanted in asked.items() if wanted]
+    return [note for note in found if note is not None]
+
+
+def _constraints(wanted: Sequence[Constraint]) -> list[dict[str, Any]]:
+    return [{"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value} for each in wanted]
+
+
+def _affinities(wanted: Sequence[Affinity]) -> list[dict[str, Any]]:
+    return [
+        {"LTarget": each.attribute, "Operand": each.operator, "RTarget": each.value, "Weight": each.weight}
+        for each in wanted
+    ]
+
+
+def _network(options: NomadOptions) -> dict[str, Any]:
+    """One port of Nomad's dynamic range: its firewalls let it through, and no two tasks get the same.
+
+    In a bridge it has the same number inside (``To: -1``), since tasks bind the number that their peers are told.
+    """
+    port = {"Label": PORT, "To": -1} if options.network == "bridge" else {"Label": PORT}
+    return {"Mode": options.network, "DynamicPorts": [port]}
+
+
 def _group(
-    run: RunSpec, role: str, tasks: Sequence[TaskSpec], place: Place, options: NomadOptions, nodes: Sequence[Node]
+    run: RunSpec,
+    tasks: Sequence[TaskSpec],
+    place: Place,
+    options: NomadOptions,
+    nodes: Sequence[Node],
+    *,
+    cores: bool,
 ) -> dict[str, Any]:
+    role = tasks[0].role
+    vault = secret_variables.vault(options)
     return {
         "Name": role,
         "Count": len(tasks),
@@ -108,6 +157,7 @@ def _group(
         },
         # A lost allocation is replaced whatever is written here.
         "ReschedulePolicy": {"Attempts": 0, "Unlimited": False},
+        "Networks": [_network(options)],
         "EphemeralDisk": {"SizeMB": options.disk_mb, "Sticky": False, "Migrate": False},
         "Volumes": {
             name: {"Name": name, "Type": "host", "Source": volume.source, "ReadOnly": volume.read_only}
@@ -119,15 +169,18 @@ def _group(
                 "Driver": options.driver,
                 "Config": _driver_config(run, options),
                 "Env": {
-                    "YURT_HOST": options.host or "${attr.unique.network.ip-address}",
+                    "YURT_HOST": options.host or f"${{NOMAD_HOST_IP_{PORT}}}",
+                    "YURT_PORT": f"${{NOMAD_PORT_{PORT}}}",
                     "YURT_NODE": "${node.unique.name}",
                 },
                 "Templates": [
                     template(_START, "local/start.py"),
                     template(_order(run, role, tasks[0], place, options), "secrets/run.json"),
                     template(PAYLOAD, PAYLOAD_PATH),
+                    *secret_variables.templates(options.secrets),
                 ],
-                "Resources": _resources(run, tasks[0], options, nodes),
+                **({"Vault": vault} if vault else {}),
+                "Resources": _resources(run, tasks[0], options, nodes, cores=cores),
                 "LogConfig": {"MaxFiles": 10, "MaxFileSizeMB": max(1, options.disk_mb * 2 // 3 // 10)},
                 "KillSignal": "SIGTERM",
                 "KillTimeout": int(min(run.grace_s + _REPORT_S, _LONGEST_KILL_S) * _SECOND),
@@ -148,19 +201,22 @@ def _driver_config(run: RunSpec, options: NomadOptions) -> dict[str, Any]:
         if run.image is None:
             raise UsageError("Nomad's driver docker needs an image", hint="give the job one: image: NAME")
         config["image"] = in_config(run.image)
-        config["network_mode"] = "host"  # a group's host network alone leaves the container on Docker's own
+        if options.network == "host":  # a group's host network alone leaves the container on Docker's own
+            config["network_mode"] = "host"
     return {**config, **options.config}
 
 
 def _order(run: RunSpec, role: str, task: TaskSpec, place: Place, options: NomadOptions) -> str:
     """What the script on the node reads: the agent's configuration, where the place does not decide."""
     folder = options.python.rpartition("/")[0]
+    store = consul_of(options, place)
     beat_s = max(_BEAT_S, len(run.tasks) / _MOST_BEATS_S)
     config = AgentConfig(
         run=run,
         task=f"{role}/?",
         allocation="",
-        store=consul_of(options, place),
+        store=store,
+        store_tls=options.consul_tls.model_dump(exclude_defaults=True) if store.startswith("https:") else {},
         token=place.token,
         host="",
         placed_on="",
@@ -180,22 +236,32 @@ def _order(run: RunSpec, role: str, task: TaskSpec, place: Place, options: Nomad
         "observers": list(run.gang[:_OBSERVERS]),
         "checkpoints": f"{options.shared_folder}/{run.run_id}/checkpoints" if options.shared_folder else None,
         "gpus": bool(task.gpus),
+        "secrets": sorted(options.secrets),
         "config": config.to_json(),
     }
-    return json.dumps(order, indent=1, sort_keys=True)
+    return json.dumps(order, indent=1, sort_keys=True) + "\n"
 
 
 def consul_of(options: NomadOptions, place: Place) -> str:
     """Consul as tasks reach it: what the options say; else their node's own.
 
-    Where the launcher's is on its own machine's loopback, the nodes' are taken to be at the same address of theirs.
+    Where the launcher's is on its own machine's loopback, the nodes' are taken to be at the same address of theirs;
+    where it is spoken to over TLS, so are theirs. Raises UsageError where tasks have a loopback of their own.
     """
-    if options.consul:
-        return options.consul
-    return place.store if urlsplit(place.store).hostname in ("127.0.0.1", "localhost", "::1") else NODE_CONSUL
+    launchers = urlsplit(place.store)
+    nodes_own = NODE_CONSUL_TLS if launchers.scheme == "https" else NODE_CONSUL
+    found = options.consul or (place.store if launchers.hostname in _LOOPBACKS else nodes_own)
+    if options.network == "bridge" and urlsplit(found).hostname in _LOOPBACKS:
+        raise UsageError(
+            f"in a bridge network {found} is the task's own loopback, where no Consul is",
+            hint="say in consul: where tasks reach it, such as http://172.26.64.1:8500",
+        )
+    return found
 
 
-def _resources(run: RunSpec, task: TaskSpec, options: NomadOptions, nodes: Sequence[Node]) -> dict[str, Any]:
+def _resources(
+    run: RunSpec, task: TaskSpec, options: NomadOptions, nodes: Sequence[Node], *, cores: bool
+) -> dict[str, Any]:
     """What each task of a role asks for: the numbers of the job; else the whole node, as large as enough nodes are."""
     large = sorted(nodes, key=lambda node: (node.memory_mb, node.cpu_mhz), reverse=True)[: len(run.tasks)]
     whole_mhz = min((node.cpu_mhz for node in large), default=_SHARED_MHZ)
@@ -208,9 +274,25 @@ def _resources(run: RunSpec, task: TaskSpec, options: NomadOptions, nodes: Seque
     if task.memory_bytes is not None:
         memory_mb = max(10, math.ceil(task.memory_bytes / 2**20))
     found: dict[str, Any] = {"CPU": mhz, "MemoryMB": memory_mb}
+    if cores and task.cpus is not None:  # Nomad takes only one of the two
+        found = {"Cores": math.ceil(task.cpus), "MemoryMB": memory_mb}
     if task.gpus:
-        found["Devices"] = [{"Name": "nvidia/gpu", "Count": task.gpus}]
+        found["Devices"] = [_device(options.gpu, task.gpus)]
     return found
+
+
+def _device(gpu: Gpu, count: int) -> dict[str, Any]:
+    device: dict[str, Any] = {"Name": gpu.device, "Count": count}
+    constraints = _constraints(gpu.constraints)
+    if gpu.memory:
+        constraints.append({"LTarget": "${device.attr.memory}", "Operand": ">=", "RTarget": gpu.memory})
+    if gpu.model:
+        constraints.append({"LTarget": "${device.model}", "Operand": "regexp", "RTarget": gpu.model})
+    if constraints:
+        device["Constraints"] = constraints
+    if gpu.affinities:
+        device["Affinities"] = _affinities(gpu.affinities)
+    return device
 
 
 def with_payload(job: Mapping[str, Any], base64_text: str) -> dict[str, Any]:

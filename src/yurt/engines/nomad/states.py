@@ -120,8 +120,10 @@ def _fault(events: Sequence[Mapping[str, Any]]) -> str | None:
             details = event.get("Details") or {}
             said = str(details.get(_START_FAULTS[event["Type"]]) or event.get("DisplayMessage", ""))
             return f"{event['Type']}: {' '.join(said.split())}"
-        if event["Type"] == "Killing" and "Template failed" in event.get("DisplayMessage", ""):
-            return str(event["DisplayMessage"])
+        if event["Type"] == "Killing":
+            said = str(event.get("DisplayMessage", ""))
+            if "Template failed" in said or (event.get("Details") or {}).get("fails_task") == "true":  # Vault's
+                return " ".join(said.split())
     return None
 
 
