@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.conftest import free_ports
-from tests.support.cluster import client, raised
+from tests.support.cluster import client, folder_on, raised
 from tests.support.lasting_consul import LastingConsul
 from tests.support.runs import YURT, Folder, wait_until
 from yurt.kv import Store
@@ -39,12 +39,7 @@ def cluster():
 @pytest.fixture
 def folder(cluster, tmp_path):
     """The machine that submits."""
-    place = Folder(tmp_path, dict(cluster.environment))
-    yield place
-    (tmp_path / "enough").touch()
-    for run_id in place.run_ids():
-        place.yurt("stop", "--now", run_id)
-    assert [job["ID"] for job in client(cluster).jobs() if job["Status"] != "dead"] == []
+    yield from folder_on(cluster, tmp_path)
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tests.engines.test_nomad_node import REQUIREMENTS, git, push, wheel
-from tests.support.cluster import client, raised
+from tests.support.cluster import folder_on, raised
 from tests.support.flaky_s3 import MotoS3, environment
-from tests.support.runs import Folder, wait_until
+from tests.support.runs import wait_until
 
 SAYS = """
 import shutil, sys, tiny_weather
@@ -38,12 +38,7 @@ def cluster():
 
 @pytest.fixture
 def folder(cluster, tmp_path):
-    place = Folder(tmp_path, dict(cluster.environment))
-    yield place
-    (tmp_path / "enough").touch()
-    for run_id in place.run_ids():
-        place.yurt("stop", "--now", run_id)
-    assert [job["ID"] for job in client(cluster).jobs() if job["Status"] != "dead"] == []
+    yield from folder_on(cluster, tmp_path)
 
 
 def write(folder, script, *, nomad, **changes):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import client, raised
-from tests.support.runs import Folder, wait_until
+from tests.support.cluster import client, folder_on, raised
+from tests.support.runs import wait_until
 
 WAITS = """
 import os, time
@@ -50,14 +50,7 @@ def cluster():
 @pytest.fixture
 def folder(cluster, tmp_path):
     """A person's folder; every run in it is over when it is left."""
-    place = Folder(tmp_path, dict(cluster.environment))
-    yield place
-    (tmp_path / "enough").touch()
-    for run_id in place.run_ids():
-        place.yurt("stop", "--now", run_id)
-    assert [job["ID"] for job in client(cluster).jobs() if job["Status"] != "dead"] == [], (
-        "nothing is left on the cluster"
-    )
+    yield from folder_on(cluster, tmp_path)
 
 
 def write(folder, *, script=WAITS, nomad=(), **changes):

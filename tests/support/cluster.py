@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.runs import Folder
 from yurt.cluster.dev import DevCluster
 from yurt.engines.nomad.address import from_environment
 from yurt.engines.nomad.client import NomadClient
@@ -27,3 +29,14 @@ def raised(nodes: int) -> Iterator[DevCluster]:
 def client(cluster: DevCluster) -> NomadClient:
     """Its API."""
     return NomadClient(from_environment(cluster.environment))
+
+
+def folder_on(cluster: DevCluster, path: Path) -> Iterator[Folder]:
+    """A person's folder; every run in it is over when it is left. Tasks that wait for ``enough`` may go on then."""
+    place = Folder(path, dict(cluster.environment))
+    yield place
+    (path / "enough").touch()
+    for run_id in place.run_ids():
+        place.yurt("stop", "--now", run_id)
+    left = [job["ID"] for job in client(cluster).jobs() if job["Status"] != "dead"]
+    assert left == [], "nothing is left on the cluster"
