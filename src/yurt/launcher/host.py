@@ -29,6 +29,7 @@ from yurt.launcher.agent_zip import agent_zip
 from yurt.launcher.files import folders_of_links
 from yurt.launcher.publishing import LauncherPublishes
 from yurt.launcher.records import RunFolder, Snapshot
+from yurt.launcher.waking import rest
 
 #: Seconds between two looks at the engine and at the clock, while nothing wakes the host.
 _LOOK_S: Final = 0.25
@@ -100,7 +101,7 @@ class Host:
         """Until the run has ended and nothing is left of it; `on_look` is called after every look."""
         try:
             while True:
-                self._rest(_LAST_LOOK_S if self.snapshot.state.verdict else look_s)
+                rest(self._wakes, _LAST_LOOK_S if self.snapshot.state.verdict else look_s)
                 over = self._look()
                 on_look(self.snapshot)
                 if over:
@@ -111,15 +112,6 @@ class Host:
     def logs(self, task: str, offset: int) -> tuple[bytes, int]:
         """What a task has written from byte `offset` on, and the next offset."""
         return self.engine.logs(task, offset)
-
-    def _rest(self, look_s: float) -> None:
-        """Until something wakes the host, or the time is up."""
-        try:
-            self._wakes.get(timeout=look_s)
-            while True:
-                self._wakes.get_nowait()
-        except queue.Empty:
-            pass
 
     def close(self) -> None:
         """End whatever is left, and the store."""

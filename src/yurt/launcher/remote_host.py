@@ -33,6 +33,7 @@ from yurt.launcher.collecting import Collector
 from yurt.launcher.consul import explained, open_store, wait_for
 from yurt.launcher.kept import close, read
 from yurt.launcher.records import RunFolder, Snapshot
+from yurt.launcher.waking import rest
 
 #: Seconds between two looks while nothing wakes the host, and once the verdict stands.
 _LOOK_S: Final = 1.0
@@ -124,7 +125,7 @@ class RemoteHost:
         """
         silent_since: float | None = None
         while True:
-            self._rest(_LAST_LOOK_S if self.snapshot.state.verdict else _LOOK_S)
+            rest(self._wakes, _LAST_LOOK_S if self.snapshot.state.verdict else _LOOK_S)
             try:
                 over = self._look()
                 silent_since = None
@@ -167,7 +168,7 @@ class RemoteHost:
     def _pause(self, seconds: float) -> str | None:
         """Wait; who has asked for the end of the run meanwhile."""
         if self._stop_wish is None:
-            self._rest(seconds)
+            rest(self._wakes, seconds)
         return self._stop_wish[1] if self._stop_wish else None
 
     def _begin(self) -> None:
@@ -185,15 +186,6 @@ class RemoteHost:
 
     def _note(self) -> None:
         self.folder.write_remote({"store": self._store.address, "engine": self._adopts.handle()})
-
-    def _rest(self, look_s: float) -> None:
-        """Until something wakes the host, or the time is up."""
-        try:
-            self._wakes.get(timeout=look_s)
-            while True:
-                self._wakes.get_nowait()
-        except queue.Empty:
-            pass
 
     def _look(self) -> bool:
         """One look at everything; True once the run is over."""
