@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from tests.engines.test_nomad_render import CLUSTER, PLACE, RUN
 from tests.support.flaky_s3 import FlakyS3, MotoS3, environment
-from yurt.engines.nomad import travelling as sending
-from yurt.engines.nomad.commit import commit_of
 from yurt.engines.nomad.engine import NomadEngine
-from yurt.engines.nomad.node import environment as environments
-from yurt.engines.nomad.node import files
-from yurt.engines.nomad.node.problem import NotReady
 from yurt.engines.nomad.options import NomadOptions
+from yurt.engines.nomad.room import room_for
+from yurt.engines.travel import travelling as sending
+from yurt.engines.travel.commit import commit_of
+from yurt.engines.travel.place import environment as environments
+from yurt.engines.travel.place import files
+from yurt.engines.travel.place.problem import NotReady
 from yurt.errors import EngineError, UsageError
 from yurt.launcher.agent_zip import agent_zip
 
@@ -84,7 +85,7 @@ def test_an_environment_is_made_once_and_its_scripts_run(work, tmp_path, capfd):
 
 def test_tasks_that_come_together_make_it_once_on_top_of_the_nodes_packages(work, tmp_path):
     code = (
-        "import os, sys; from yurt.engines.nomad.node.environment import environment as e; "
+        "import os, sys; from yurt.engines.travel.place.environment import environment as e; "
         "print(e('requirements.txt', sys.argv[1], sys.argv[2], on_top=True, variables=dict(os.environ)).folder)"
     )
     command = [sys.executable, "-c", code, str(work), str(tmp_path / "cache")]
@@ -217,7 +218,7 @@ def large(tmp_path):
 
 
 def sent(large, options=None, output=None):
-    return sending.travelling("run-1", agent_zip(), large, 1, options or NomadOptions(), output)
+    return sending.travelling("run-1", agent_zip(), large, room_for(1), options or NomadOptions(), output)
 
 
 def order_of(monkeypatch, large, **arguments):

@@ -17,9 +17,10 @@ from yurt.engines.base import Engine, Place
 from yurt.engines.nomad.engine import NomadEngine
 from yurt.engines.nomad.nodes import Cluster, Node
 from yurt.engines.nomad.options import NomadOptions
-from yurt.engines.nomad.payload import payload
 from yurt.engines.nomad.quoting import in_config, template
 from yurt.engines.nomad.render import PAYLOAD, render, with_payload
+from yurt.engines.nomad.room import room_for
+from yurt.engines.travel.payload import payload
 from yurt.errors import EngineError, UsageError
 from yurt.launcher.agent_zip import agent_zip
 
@@ -183,8 +184,8 @@ def test_what_travels_is_the_agent_the_publisher_and_the_jobs_files(tmp_path, mo
     (files / "train.py").write_text(NASTY)
     (files / "sub" / "run.sh").write_text("x")
     (files / "sub" / "run.sh").chmod(0o755)
-    text = payload(agent_zip(), files, 1)
-    assert text == payload(agent_zip(), files, 1), "the same every time"
+    text = payload(agent_zip(), files, room_for(1))
+    assert text == payload(agent_zip(), files, room_for(1)), "the same every time"
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(text))) as tar:
         names = tar.getnames()
         assert tar.extractfile("work/train.py").read().decode() == NASTY
@@ -201,6 +202,6 @@ def test_files_that_are_too_large_to_travel_are_refused(tmp_path, monkeypatch):
     files = tmp_path / "files"
     files.mkdir()
     (files / "data").write_text("x")
-    monkeypatch.setattr("yurt.engines.nomad.payload.LARGEST_JOB_BYTES", 1000)
+    monkeypatch.setattr("yurt.engines.nomad.room.LARGEST_JOB_BYTES", 1000)
     with pytest.raises(EngineError, match=r"too large to travel .* for 2 roles"):
-        payload(agent_zip(), files, 2)
+        payload(agent_zip(), files, room_for(2))

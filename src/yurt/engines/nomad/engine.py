@@ -19,8 +19,9 @@ from yurt.engines.nomad.client import NomadClient
 from yurt.engines.nomad.logs import Cursor, TaskLog
 from yurt.engines.nomad.nodes import Cluster, node_of
 from yurt.engines.nomad.options import NomadOptions
+from yurt.engines.nomad.room import room_for
 from yurt.engines.nomad.states import allocation_of, newest, task_of
-from yurt.engines.nomad.travelling import Parcel, remove, travelling
+from yurt.engines.travel.travelling import Parcel, remove, travelling
 from yurt.errors import EngineError
 
 #: Seconds between two reads of the evaluations: they change when the scheduler has run.
@@ -95,8 +96,8 @@ class NomadEngine:
                 f"the job cannot be placed: {'; '.join(map(str, misfits))}", hint="see `nomad node status`"
             )
         self.notes = [f"not all tasks can start now: {misfit}" for misfit in fit.waiting(failed)]
-        agent, files, copies = Path(source["agent"]), Path(source["files"]), len(job["TaskGroups"])
-        packed = travelling(job["ID"], agent, files, copies, self._options, self._output)
+        agent, files, room = Path(source["agent"]), Path(source["files"]), room_for(len(job["TaskGroups"]))
+        packed = travelling(job["ID"], agent, files, room, self._options, self._output)
         self._parcel = packed.parcel
         logs = {group["Name"]: group["Tasks"][0]["LogConfig"]["MaxFileSizeMB"] << 20 for group in job["TaskGroups"]}
         tasks = [f"{group['Name']}/{index}" for group in job["TaskGroups"] for index in range(group["Count"])]

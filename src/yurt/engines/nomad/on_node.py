@@ -42,9 +42,9 @@ def main() -> int:
     clean_environment(local, order["secrets"])
     from yurt.agent.__main__ import main as agent
     from yurt.contract.config import AgentConfig
-    from yurt.engines.nomad.node.problem import NotReady
-    from yurt.engines.nomad.node.ready import make_ready
-    from yurt.engines.nomad.node.refusing import RefusingSupervisor
+    from yurt.engines.travel.place.problem import NotReady
+    from yurt.engines.travel.place.ready import make_ready
+    from yurt.engines.travel.place.refusing import RefusingSupervisor
 
     with open(os.path.join(lib, "ready.json"), encoding="utf-8") as file:
         wanted = json.load(file)
@@ -119,7 +119,7 @@ def started(local: str) -> int:
 
 def find_secrets(wanted: list[str]) -> None:
     """Raises NotReady for a secret that has no value where the job says: Nomad's template leaves it out."""
-    from yurt.engines.nomad.node.problem import NotReady
+    from yurt.engines.travel.place.problem import NotReady
 
     if missing := [name for name in wanted if name not in os.environ]:
         raise NotReady(

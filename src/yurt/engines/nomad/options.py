@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from yurt.engines.nomad.git_source import GitSource
+from yurt.engines.travel.options import TravelOptions
 
 #: Beginnings of variables that are Yurt's, Nomad's or taken out before the task starts.
 RESERVED: Final = ("YURT_", "NOMAD_", "CONSUL_", "VAULT_", "TF_CONFIG")
@@ -104,7 +104,7 @@ class Vault(BaseModel):
     namespace: str | None = Field(default=None, description="Vault's namespace.")
 
 
-class NomadOptions(BaseModel):
+class NomadOptions(TravelOptions):
     """Options of the Nomad engine."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -156,27 +156,6 @@ class NomadOptions(BaseModel):
     shared_folder: str | None = Field(
         default=None,
         description="A folder that all nodes see at this path: checkpoints are kept in it.",
-    )
-    files_through: str | None = Field(
-        default=None,
-        pattern=r"^(s3|gs|az)://[^/@]+",
-        description="A bucket for the job's files where they are too large for the job; without it the output, where "
-        "that is one.",
-    )
-    git: GitSource | None = Field(default=None, description="The nodes take the job's files from a git commit.")
-    requirements: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A requirements file among the job's files: each node makes a Python environment of it, once.",
-    )
-    requirements_on_top: bool = Field(
-        default=False, description="Whether that environment sees the packages of the nodes' Python too."
-    )
-    cache_folder: str | None = Field(
-        default=None,
-        pattern="^/",
-        description="The folder of the nodes that keeps environments between runs; without it /var/cache/yurt or "
-        "~/.cache/yurt (raw_exec only).",
     )
     disk_mb: int = Field(default=300, ge=50, description="Disk for each task in MB; two thirds of it are for its log.")
     meta: Mapping[str, str] = Field(default_factory=dict, description="Meta data of the job.")

@@ -1,4 +1,4 @@
-"""How the job's files come to the nodes: inside the job, through a bucket, or from a git commit."""
+"""How the job's files come to their place: inside what the engine is sent, through a bucket, or from a git commit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from yurt.engines.nomad.commit import commit_of
-from yurt.engines.nomad.options import NomadOptions
-from yurt.engines.nomad.payload import fits, pack_files, payload
+from yurt.engines.travel.commit import commit_of
+from yurt.engines.travel.options import TravelOptions
+from yurt.engines.travel.payload import Room, pack_files, payload
 from yurt.errors import EngineError, UsageError
 from yurt.storage.errors import StorageFailed
 from yurt.storage.parcel import remove_parcel, send_parcel
@@ -28,16 +28,16 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Travelling:
-    """What `submit` sends: the archive for the job as base64, and what lies in a bucket beside it."""
+    """What `submit` sends: the archive as base64, and what lies in a bucket beside it."""
 
     text: str
     parcel: Parcel | None = None
 
 
 def travelling(
-    run_id: str, agent: Path, files: Path, copies: int, options: NomadOptions, output: str | None
+    run_id: str, agent: Path, files: Path, room: Room, options: TravelOptions, output: str | None
 ) -> Travelling:
-    """Pack what travels; large files are sent to the bucket now. `copies` is how many groups hold the archive.
+    """Pack what travels; large files are sent to the bucket now.
 
     Raises:
         EngineError: they are too large and there is no bucket; the bucket or git does not give what is needed.
@@ -58,18 +58,18 @@ def travelling(
         git = options.git
         commit = commit_of(git.url, git.ref, git.folder, files)
         ready["files"] = {"from": "git", "url": git.url, "ref": git.ref, "commit": commit, "folder": git.folder}
-        return Travelling(payload(agent, None, copies, ready))
+        return Travelling(payload(agent, None, room, ready))
     bucket = bucket_of(options.files_through, output)
     if bucket is None:
-        return Travelling(payload(agent, files, copies, ready))
+        return Travelling(payload(agent, files, room, ready))
     with tempfile.TemporaryDirectory(prefix="yurt-files-") as name:
         archive = Path(name) / "files.tar.xz"
         pack_files(files, archive)
-        if fits(archive.stat().st_size, copies):
-            return Travelling(payload(agent, files, copies, ready))
+        if room.holds(archive.stat().st_size):
+            return Travelling(payload(agent, files, room, ready))
         parcel, ready["files"] = _send(run_id, bucket, archive)
     try:
-        return Travelling(payload(agent, None, copies, ready), parcel)
+        return Travelling(payload(agent, None, room, ready), parcel)
     except BaseException:
         remove(parcel)
         raise

@@ -7,7 +7,7 @@ from yurt.agent.preflight import Preflight
 from yurt.agent.store import run_store
 from yurt.agent.supervisor import Supervisor
 from yurt.contract.config import AgentConfig
-from yurt.engines.nomad.node.problem import NotReady
+from yurt.engines.travel.place.problem import NotReady
 
 
 class RefusingSupervisor(Supervisor):

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from yurt.agent.process import tied_to_parent
-from yurt.engines.nomad.node.problem import NotReady
+from yurt.engines.travel.place.problem import NotReady
 
 #: Where environments are kept unless the job says otherwise: the first that can be written to.
 DEFAULT_FOLDERS: Final = ("/var/cache/yurt", "~/.cache/yurt")
@@ -89,7 +89,7 @@ def environment(
     except OSError as error:
         raise NotReady(
             f"no Python environment can be made in {folder}: {error.strerror or error}",
-            hint="name a folder of the node that tasks may write to and that has room: engines: nomad: cache_folder",
+            hint="name a folder of the node that tasks may write to and that has room by the option cache_folder",
         ) from error
 
 
@@ -106,7 +106,7 @@ def cache_folder(named: str | None) -> str:
     tried = named or " and ".join(DEFAULT_FOLDERS)
     raise NotReady(
         f"there is no folder to keep the Python environment in: {tried} cannot be written to",
-        hint="name one that this node's tasks may write to: engines: nomad: cache_folder",
+        hint="name one that this node's tasks may write to: the engine's option cache_folder",
     )
 
 

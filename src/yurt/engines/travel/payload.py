@@ -11,27 +11,43 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from yurt.errors import EngineError
 
-#: Bytes of base64 that all groups of a job may have together. Nomad took 12 MiB (1.0.18), but every server keeps the
-#: job in memory and every read of an allocation carries it.
-LARGEST_JOB_BYTES: Final = 4 << 20
 #: Of xz: 0.1 s for Yurt's own modules, and 220 kB; its own choice takes 2 s for 175 kB.
 _PRESET: Final = 0
 #: What is needed beside the agent's modules: the publisher, and what makes a node ready.
 _PACKAGES: Final = {
     "yurt/storage": Path(__file__).parents[2] / "storage",
-    "yurt/engines/nomad/node": Path(__file__).with_name("node"),
+    "yurt/engines/travel/place": Path(__file__).with_name("place"),
 }
 #: What a node makes ready: nothing but the files that travel in the job.
 NOTHING: Final[Mapping[str, Any]] = {"files": None, "requirements": None, "on_top": False, "cache_folder": None}
 
 
-def payload(agent: Path, files: Path | None, copies: int, ready: Mapping[str, Any] = NOTHING) -> str:
-    """The archive in base64. `copies` is how many groups will hold it.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much travels inside what an engine is sent: `largest_bytes` of base64 in `copies` of it together.
+
+    `engine` is its name under ``engines:``, `inside` says in words where it would be, for whom it is too large.
+    """
+
+    engine: str
+    inside: str
+    largest_bytes: int
+    copies: int = 1
+
+    def holds(self, archive_bytes: int) -> bool:
+        """Whether files packed to so many bytes fit."""
+        half_a_mib = 1 << 19  # the modules, well counted
+        return (archive_bytes * 4 // 3 + half_a_mib) * self.copies <= self.largest_bytes
+
+
+def payload(agent: Path, files: Path | None, room: Room, ready: Mapping[str, Any] = NOTHING) -> str:
+    """The archive in base64.
 
     Holds ``lib/yurt/...``, ``lib/ready.json`` with `ready`, and ``work/...`` unless the `files` travel otherwise. The
     same sources give the same text. Raises EngineError where it is too large.
@@ -44,7 +60,7 @@ def payload(agent: Path, files: Path | None, copies: int, ready: Mapping[str, An
         _add(tar, "lib/ready.json", io.BytesIO(text), len(text), 0o644)
         if files is not None:
             _add_files(tar, files)
-    return _in_base64(buffer.getvalue(), copies)
+    return _in_base64(buffer.getvalue(), room)
 
 
 def pack_files(files: Path, archive: Path) -> None:
@@ -53,19 +69,15 @@ def pack_files(files: Path, archive: Path) -> None:
         _add_files(tar, files)
 
 
-def fits(archive_bytes: int, copies: int) -> bool:
-    """Whether files packed to so many bytes can travel inside the job."""
-    return (archive_bytes * 4 // 3 + (1 << 19)) * copies <= LARGEST_JOB_BYTES  # half a MiB: the modules, well counted
-
-
-def _in_base64(archive: bytes, copies: int) -> str:
+def _in_base64(archive: bytes, room: Room) -> str:
     text = base64.b64encode(archive).decode()
-    if len(text) * copies > LARGEST_JOB_BYTES:
+    if len(text) * room.copies > room.largest_bytes:
+        roles = f" for {room.copies} roles" if room.copies > 1 else ""
         raise EngineError(
-            f"the job's files are too large to travel inside a Nomad job: {len(text) * copies / 2**20:.1f} MiB packed"
-            f" for {copies} roles, over {LARGEST_JOB_BYTES >> 20} MiB",
-            hint="let them go through a bucket (`output`, or engines: nomad: files_through: s3://...) or leave data out"
-            " by `files`, and read it from a bucket or a folder that all nodes see",
+            f"the job's files are too large to travel inside {room.inside}: "
+            f"{len(text) * room.copies / 2**20:.1f} MiB packed{roles}, over {room.largest_bytes >> 20} MiB",
+            hint=f"let them go through a bucket (`output`, or engines: {room.engine}: files_through: s3://...) or leave data"
+            " out by `files`, and read it from a bucket or a folder that all nodes see",
         )
     return text
 

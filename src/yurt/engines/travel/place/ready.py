@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from yurt.engines.nomad.node.environment import Environment
+    from yurt.engines.travel.place.environment import Environment
 
 
 def make_ready(order: Mapping[str, Any], config: dict[str, Any]) -> Environment | None:
     """Complete the agent's configuration; the environment has to be kept for as long as the task runs.
 
-    `order` is what `yurt.engines.nomad.travelling` wrote. Raises NotReady.
+    `order` is what `yurt.engines.travel.travelling` wrote. Raises NotReady.
     """
     if order["files"] is not None:
-        from yurt.engines.nomad.node.files import fetch  # not in every agent's memory
+        from yurt.engines.travel.place.files import fetch  # not in every agent's memory
 
         fetch(order["files"], config["work_dir"])
     if order["requirements"] is None:
         return None
-    from yurt.engines.nomad.node.environment import environment
+    from yurt.engines.travel.place.environment import environment
 
     task = next(each for each in config["run"]["tasks"] if f"{each['role']}/{each['index']}" == config["task"])
     variables = {**os.environ, **task["env"]}

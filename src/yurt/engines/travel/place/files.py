@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from yurt.agent.process import tied_to_parent
-from yurt.engines.nomad.node.problem import NotReady
+from yurt.engines.travel.place.problem import NotReady
 
 #: Seconds of rest before each further try: what hinders a fetch is often over by then.
 PAUSES_S: Final = (1.0, 3.0, 9.0, 20.0)
@@ -44,7 +44,7 @@ def fetch(order: Mapping[str, Any], work: str) -> None:
     except OSError as error:
         raise NotReady(
             f"the job's files cannot be put into {work}: {error.strerror or error}",
-            hint="is there room? see engines: nomad: disk_mb",
+            hint="is there room? see the engine's options for disk",
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
