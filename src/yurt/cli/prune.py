@@ -40,6 +40,11 @@ def prune(older_than: str, every: bool, force: bool, engine: str | None, dry_run
     count, freed = 0, 0
     for folder in all_runs():
         if not _old(folder, before):
+            if _unheard_of(folder, before):
+                out.say(
+                    f"kept     {folder.run_id}: it had not ended when its cluster was last heard of "
+                    f"(yurt stop --now {folder.run_id} lets it go)"
+                )
             continue
         if not force and _precious(folder):
             out.say(
@@ -98,6 +103,13 @@ def _old(folder: RunFolder, before: float) -> bool:
     if snapshot is None:  # its launcher has only begun, or was killed as it did
         return folder.host() is None and folder.path.stat().st_mtime < min(before, time.time() - 60)
     return over(folder, snapshot) and snapshot.state.since <= before
+
+
+def _unheard_of(folder: RunFolder, before: float) -> bool:
+    """Whether it lives on a cluster, nobody looks after it, and nothing was heard of it since then."""
+    if folder.remote() is None or folder.host() is not None:
+        return False
+    return (folder.path / "state.json").stat().st_mtime <= before
 
 
 def _precious(folder: RunFolder) -> bool:

@@ -66,7 +66,7 @@ def run(job_file: Path, engine: str, detach: bool, variables: tuple[str, ...], n
 def _leave(loaded: LoadedJob, engine: str, way: _Way) -> int:
     from yurt.launcher.start import start_detached
 
-    folder = start_detached(loaded.job, loaded.folder, engine=engine, job_file=loaded.path)
+    folder = start_detached(loaded.job, loaded.folder, engine=engine, job_file=loaded.path, tell=standard_error().say)
     if way.as_json:
         standard_output().say(as_line({"run": folder.run_id}))
     else:

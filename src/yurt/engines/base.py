@@ -12,7 +12,7 @@ on every engine. An engine only brings agents to life, says which are still ther
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -141,6 +141,9 @@ class Adopts(Protocol):
 
     #: What `Engine.submit` found out and a person should know.
     notes: list[str]
+    #: `Engine.submit` calls it as soon as `handle` tells of the run, before there is anything to be found again, and
+    #: once more where there is more to tell; what it raises ends the submission.
+    on_handle: Callable[[], None]
 
     def handle(self) -> Mapping[str, Any]:
         """What another process needs for that, as JSON values, as of now."""

@@ -58,6 +58,12 @@ def _attach(folder: RunFolder) -> None:
         raise LauncherError(message, hint=answer.get("hint"))
 
 
+def let_go(folder: RunFolder, *, by: str) -> list[str]:
+    """Forget a run of this machine that nobody serves: see `RemoteHost.let_go`."""
+    engine = registry.load(folder.record()["engine"])
+    return RemoteHost(folder, folder.spec(), engine(), engine.options()).let_go(by=by)
+
+
 def serve_attached(run_id: str) -> int:
     """The process that `_attach` starts: answers one line, then serves."""
     folder = records.find(run_id)

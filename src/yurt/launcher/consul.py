@@ -17,7 +17,7 @@ REFUSED_S: Final = 10.0
 #: Seconds for one that is there and cannot answer yet: a server that has just started needs seven to find a leader.
 SILENT_S: Final = 60.0
 #: Seconds until a person is told what is waited for, and between two tries; one try may take `_ANSWER_S`.
-_QUIET_S: Final = 1.0
+_QUIET_S: Final = 0.5
 _PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 3.0
 
@@ -37,7 +37,7 @@ def explained(error: StoreError) -> StoreError:
 def wait_for(key: str, *, pause: Callable[[float], str | None], tell: Callable[[str], object] | None = None) -> None:
     """Until the store of the environment has answered for `key`.
 
-    `pause` waits so many seconds and returns who has had enough meanwhile (``Ctrl-C``), or None. After a second
+    `pause` waits so many seconds and returns who has had enough meanwhile (``Ctrl-C``), or None. After half a second
     `tell` is told what is waited for; without one, standard error. Raises StoreError: at once where trying again
     cannot help, after `REFUSED_S` where nobody listens at all, after `SILENT_S` else; Cancelled after `pause`.
     """

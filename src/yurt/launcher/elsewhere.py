@@ -107,17 +107,27 @@ class Elsewhere(RunFolder):
             return True
         return False
 
-    def tidy(self) -> None:
-        """End what is left of a run that is over, in case nobody else does. Raises LauncherError."""
+    def tidy(self, *, let_go: bool = False) -> list[str]:
+        """End what is left of a run that is over, in case nobody else does; what could not be ended.
+
+        Raises LauncherError where something could not, unless it is to be let go.
+        """
         snapshot = self.snapshot()
         if snapshot is None or snapshot.state.verdict is None or self._index_closed():
-            return
+            return []
+        left = []
         if (handle := self._index.handle(self.run_id)) is not None:
-            self._found(handle)
-            self._wait_for_allocations(snapshot)
-            self._found(handle).cancel()
+            try:
+                self._found(handle)
+                self._wait_for_allocations(snapshot)
+                self._found(handle).cancel()
+            except EngineError as error:
+                if not let_go or not error.retryable:
+                    raise
+                left.append(f"its job could not be ended: {error}")
             snapshot = read(self._runs, self._index) or snapshot  # with the last words of its agents
         close(self._index, self._spec, self._engine_name, snapshot)
+        return left
 
     def _index_closed(self) -> bool:
         found = self._store.get(names.index_key(self.run_id))
@@ -153,9 +163,10 @@ def find(name: str | None, engine: str, *, otherwise: Callable[[str], object] | 
     store = store_of(engine)
     try:
         entry = RunIndex(store).find(name, engine)
-        if any(folder.run_id == entry.run_id for folder in all_runs()):
+        here = next((folder for folder in all_runs() if folder.run_id == entry.run_id), None)
+        if here is not None and (entry.closed or here.remote() is not None or here.host() is not None):
             return attaching.find(entry.run_id, otherwise=otherwise)
-        return Elsewhere(store, entry)
+        return Elsewhere(store, entry)  # also one that this machine has let go
     except StoreError as error:
         raise explained(error) from error
 

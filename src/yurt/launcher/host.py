@@ -22,6 +22,7 @@ from yurt.contract.sweep import sweep
 from yurt.engines.base import Allocation, AllocationState, Engine, Place
 from yurt.errors import EngineError, StoreError
 from yurt.kv.client import Store
+from yurt.kv.environment import settings_from_environment
 from yurt.kv.run_store import RunStore
 from yurt.kv.server import EmbeddedStore
 from yurt.kv.watching import watch_members, watch_state
@@ -241,7 +242,8 @@ def ask_to_stop(folder: RunFolder, *, at_once: bool, by: str) -> bool:
     if served is None:
         return False
     address, token = served
-    with Store(address, token) as store:
+    tls_params = settings_from_environment().tls_params if address.startswith("https:") else None
+    with Store(address, token, tls_params=tls_params) as store:
         spec = folder.spec()
         if store.get(names.state_key(spec.run_id)) is None:
             return False

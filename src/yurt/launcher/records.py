@@ -103,6 +103,15 @@ class RunFolder:
         """Nothing of the run is left on its cluster."""
         (self.path / "remote.json").unlink(missing_ok=True)
 
+    def ask_to_let_go(self, by: str) -> None:
+        """Ask whoever serves the run to wait no longer for a cluster that does not answer."""
+        self._write("let-go.json", {"by": by})
+
+    def who_lets_go(self) -> str | None:
+        """Who has asked so."""
+        value: dict[str, str] | None = self._read("let-go.json")
+        return value["by"] if value else None
+
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """The last that was seen."""
         self._write("state.json", {**snapshot.to_json(), "written_at": time.time()})

@@ -67,15 +67,19 @@ class RemoteHost:
         self._told: set[str] = set()
         self._reasons: dict[str, str] = {}
         self.notes: list[str] = []
+        #: Told what is waited for before the submission; standard error unless it is set.
+        self.tell: Callable[[str], object] | None = None
         self.snapshot = Snapshot(RunState.first(time.time()), {}, {})
 
     def start(self) -> None:
         """Submit the run, once Consul answers. Raises YurtError; nothing is left behind then."""
-        wait_for(names.state_key(self.spec.run_id), pause=self._pause)
+        wait_for(names.state_key(self.spec.run_id), pause=self._pause, tell=self.tell)
         store = self._open()
         try:
             self._index.enter(self.spec, self.engine.name)
             self._runs.create()
+            self.folder.write_snapshot(self.snapshot)
+            self.folder.write_host(store.address, settings_from_environment().token or "")
             place = Place(
                 folder=self.folder.path,
                 agent=agent_zip(),
@@ -84,8 +88,8 @@ class RemoteHost:
             )
             request: Mapping[str, Any] = self.engine.render(self.spec, place, self._options, self.engine.facts())
             self.notes = list(request.get("notes", ()))
+            self._adopts.on_handle = self._announce
             self.engine.submit(request)
-            self._index.note_handle(self.spec.run_id, self._adopts.handle())
             self.notes += self._adopts.notes
             self._begin()
         except BaseException:
@@ -93,6 +97,8 @@ class RemoteHost:
                 self.engine.cancel()
             with contextlib.suppress(StoreError):
                 self._index.forget(self.spec.run_id)
+            self.folder.forget_remote()
+            self.folder.forget_host()
             raise
         with contextlib.suppress(StoreError):
             self._index.forget_old()
@@ -111,7 +117,41 @@ class RemoteHost:
         if self._store.get(names.state_key(self.spec.run_id)) is None:
             self.engine.cancel()
             raise RunGone(f"its state is not in Consul any more ({self._store.address}): nothing is known of its end")
+        if not handle.get("submitted", True) and not any(each.id or each.reason for each in self.engine.describe()):
+            self._end(Verdict(BROKEN, "its launcher was killed before it had submitted it"))
         self._begin()
+
+    def let_go(self, *, by: str) -> list[str]:
+        """End what can be reached of a run whose cluster does not answer, and forget the rest; what that is.
+
+        Raises YurtError where the cluster answers and refuses, and leaves all as it was.
+        """
+        handle = self.folder.remote()
+        assert handle is not None
+        left = []
+        self._adopts.adopt(handle["engine"])
+        try:
+            self.engine.cancel()
+        except EngineError as error:
+            if not error.retryable:
+                raise
+            left.append(f"its job could not be ended: {error}")
+        snapshot = self.folder.snapshot() or self.snapshot
+        state = snapshot.state.ended(Verdict(CANCELLED, f"stopped by {by}"), time.time(), 0.0)
+        snapshot = replace(snapshot, state=snapshot.state if snapshot.state.verdict else state)
+        try:
+            self._open(handle["store"])
+            stopped = self._runs.change(lambda now: decide.stop(self.spec, now, time.time(), at_once=True, by=by))
+            snapshot = replace(snapshot, state=stopped)
+            if not left:
+                close(self._index, self.spec, self.engine.name, snapshot)
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            left.append(f"its agents could not be told: {error}")
+        self.folder.write_snapshot(snapshot)
+        self.folder.forget_remote()
+        return left
 
     def stop(self, *, at_once: bool, by: str) -> None:
         """Ask for the end of the run; may be called from a signal handler."""
@@ -184,8 +224,15 @@ class RemoteHost:
         self._collector.catch_up()
         self._collector.start()
 
-    def _note(self) -> None:
-        self.folder.write_remote({"store": self._store.address, "engine": self._adopts.handle()})
+    def _announce(self) -> None:
+        """The run is about to be submitted: whoever comes after us has to find it."""
+        self._index.note_handle(self.spec.run_id, self._adopts.handle())
+        self._note(submitted=False)
+
+    def _note(self, *, submitted: bool = True) -> None:
+        self.folder.write_remote(
+            {"store": self._store.address, "engine": self._adopts.handle(), "submitted": submitted}
+        )
 
     def _look(self) -> bool:
         """One look at everything; True once the run is over."""
@@ -234,8 +281,9 @@ class RemoteHost:
 
     def _without_state(self) -> Verdict | None:
         """How the run must end where its state cannot: it is gone, or somebody will not wait for the store."""
-        if self._stop_wish is not None and self._stop_wish[0]:
-            return Verdict(CANCELLED, f"stopped by {self._stop_wish[1]}")
+        by = self._stop_wish[1] if self._stop_wish is not None and self._stop_wish[0] else self.folder.who_lets_go()
+        if by is not None:
+            return Verdict(CANCELLED, f"stopped by {by}")
         try:
             gone = self._store.get(names.state_key(self.spec.run_id)) is None
         except StoreError:

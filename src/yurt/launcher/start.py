@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel
@@ -18,12 +20,14 @@ from yurt.contract.spec import RunSpec
 from yurt.engines import registry
 from yurt.engines.base import Engine
 from yurt.engines.plan import plan
-from yurt.errors import LauncherError, YurtError
+from yurt.errors import Cancelled, LauncherError, YurtError
 from yurt.job import Job
 from yurt.launcher.files import snapshot
 from yurt.launcher.home import home, runs
 from yurt.launcher.records import RunFolder
+from yurt.launcher.remote_host import RemoteHost
 from yurt.launcher.serving import RunHost, make_host
+from yurt.launcher.signals import stop_on_signals
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # none that look alike
 
@@ -65,8 +69,18 @@ def start_here(job: Job, folder: Path, *, engine: str, job_file: Path | None) ->
     return host
 
 
-def start_detached(job: Job, folder: Path, *, engine: str, job_file: Path | None) -> RunFolder:
-    """A host in a process of its own that no terminal holds; returns once its run is submitted."""
+def start_detached(
+    job: Job,
+    folder: Path,
+    *,
+    engine: str,
+    job_file: Path | None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> RunFolder:
+    """A host in a process of its own that no terminal holds; returns once its run is submitted.
+
+    `tell` is told what that waits for. Raises YurtError; Cancelled after Ctrl-C, which ends what has begun.
+    """
     engine_and_options(job, engine)
     run, spec = prepare(job, folder, engine=engine, job_file=job_file)
     order = {"run": run.run_id, "spec": spec.to_json(), "engine": engine, "options": job.engines.get(engine, {})}
@@ -83,8 +97,16 @@ def start_detached(job: Job, folder: Path, *, engine: str, job_file: Path | None
     assert process.stdout
     with process.stdin as pipe:
         pipe.write(json.dumps(order, default=dict).encode())
-    answer: dict[str, Any] = json.loads(process.stdout.readline() or b"{}")
-    process.stdout.close()
+    with process.stdout as answers:
+        try:
+            answer = _answer(answers, tell)
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            answer = _answer(answers, tell)
+            if not answer.get("ok"):
+                run.remove()
+            stopped = f"stopped by Ctrl-C while {run.run_id} was being submitted"
+            raise Cancelled(answer.get("message", stopped)) from None
     if not answer.get("ok"):
         if answer:
             run.remove()  # it said why; without a word its log is kept
@@ -93,8 +115,18 @@ def start_detached(job: Job, folder: Path, *, engine: str, job_file: Path | None
     return run
 
 
+def _answer(lines: IO[bytes], tell: Callable[[str], object]) -> dict[str, Any]:
+    """The last word of `serve_detached`, after those on what it waits for; empty where it ended without one."""
+    for line in lines:
+        said: dict[str, Any] = json.loads(line)
+        if "ok" in said:
+            return said
+        tell(said["waits"])
+    return {}
+
+
 def serve_detached() -> int:
-    """The process that `start_detached` starts: reads its order from standard input, answers one line, serves."""
+    """The process that `start_detached` starts: reads its order from standard input, answers, serves."""
     order = json.loads(sys.stdin.read())
     try:
         engine = registry.load(order["engine"])
@@ -104,6 +136,9 @@ def serve_detached() -> int:
             engine(),
             engine.options.model_validate(order["options"]),
         )
+        if isinstance(host, RemoteHost):
+            host.tell = lambda text: print(json.dumps({"waits": text}), flush=True)
+        stop_on_signals(host, on_hangup=None)
         host.start()
     except YurtError as error:
         print(json.dumps({"ok": False, "message": str(error), "hint": error.hint}), flush=True)
@@ -112,9 +147,6 @@ def serve_detached() -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    from yurt.launcher.signals import stop_on_signals
-
-    stop_on_signals(host, on_hangup=None)
     verdict = host.serve(lambda _: None).state.verdict
     return verdict.exit_code if verdict else 6
 

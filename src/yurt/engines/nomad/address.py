@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from yurt.errors import EngineError, UsageError
@@ -81,9 +81,15 @@ def from_environment(environ: Mapping[str, str] | None = None) -> NomadAddress:
 
 
 class NomadError(EngineError):
-    """Nomad refused a call. `status` is HTTP's; `text` is what it said."""
+    """Nomad refused a call, or could not be asked (`NomadAway`). `status` is HTTP's; `text` is what it said."""
 
     def __init__(self, message: str, *, hint: str | None = None, status: int = 0, text: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
         self.text = text
+
+
+class NomadAway(NomadError):
+    """Nobody answers where Nomad should be, or it has no leader: it may come back, or be gone for good."""
+
+    retryable: ClassVar[bool] = True

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from yurt.engines.nomad.address import CA_FILE, CERT_FILE, NomadAddress, NomadError
-from yurt.errors import EngineError, UsageError
+from yurt.engines.nomad.address import CA_FILE, CERT_FILE, NomadAddress, NomadAway, NomadError
+from yurt.errors import UsageError
 
 #: Seconds that a call may take, and for which one is tried again while the servers elect a leader (2.5 s seen).
 _ANSWER_S: Final = 30.0
@@ -172,7 +172,8 @@ class NomadClient:
                 passing = answer.status in (429, 500) and any(w in answer.text.lower() for w in _PASSING)
                 if not passing:
                     return self._judged(answer, method, path, right, allowed)
-                error: EngineError = self._refusal(answer, method, path, right)
+                said = str(self._refusal(answer, method, path, right))
+                error: NomadError = NomadAway(said, status=answer.status, text=answer.text)
             except (OSError, http.client.HTTPException) as broken:
                 self._drop()
                 error = self._unreachable(broken)
@@ -247,27 +248,25 @@ class NomadClient:
             text=said,
         )
 
-    def _unreachable(self, error: Exception) -> EngineError:
+    def _unreachable(self, error: Exception) -> NomadError:
         url = self.address.url
         if isinstance(error, ssl.SSLCertVerificationError):
-            return EngineError(
+            return NomadError(
                 f"the certificate of Nomad at {url} is not trusted", hint=f"name its authority: {CA_FILE}"
             )
         if isinstance(error, ssl.SSLError):
             if "WRONG_VERSION_NUMBER" in str(error):
-                return EngineError(f"Nomad at {url} speaks no https", hint="write NOMAD_ADDR=http://...")
-            return EngineError(
+                return NomadError(f"Nomad at {url} speaks no https", hint="write NOMAD_ADDR=http://...")
+            return NomadError(
                 f"no TLS with Nomad at {url}: {error.reason or error}",
                 hint=f"it may ask for a certificate of ours: {CERT_FILE} and its key",
             )
         if isinstance(error, ConnectionRefusedError):
-            return EngineError(
+            return NomadAway(
                 f"nobody listens at {url}, where Nomad should be",
                 hint="set NOMAD_ADDR, or raise a cluster on this machine: yurt cluster dev",
             )
-        return EngineError(
-            f"Nomad at {url} cannot be spoken to: {error or type(error).__name__}", hint="see NOMAD_ADDR"
-        )
+        return NomadAway(f"Nomad at {url} cannot be spoken to: {error or type(error).__name__}", hint="see NOMAD_ADDR")
 
 
 class _TlsConnection(http.client.HTTPConnection):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -58,6 +58,7 @@ class NomadEngine:
         self._blocked: dict[str, str] = {}
         self._blocked_at = 0.0
         self.notes: list[str] = []
+        self.on_handle: Callable[[], None] = lambda: None
 
     def facts(self) -> Cluster:
         """The cluster's nodes; without a cluster none, and why."""
@@ -96,12 +97,15 @@ class NomadEngine:
                 f"the job cannot be placed: {'; '.join(map(str, misfits))}", hint="see `nomad node status`"
             )
         self.notes = [f"not all tasks can start now: {misfit}" for misfit in fit.waiting(failed)]
-        agent, files, room = Path(source["agent"]), Path(source["files"]), room_for(len(job["TaskGroups"]))
-        packed = travelling(job["ID"], agent, files, room, self._options, self._output)
-        self._parcel = packed.parcel
         logs = {group["Name"]: group["Tasks"][0]["LogConfig"]["MaxFileSizeMB"] << 20 for group in job["TaskGroups"]}
         tasks = [f"{group['Name']}/{index}" for group in job["TaskGroups"] for index in range(group["Count"])]
         self._adopt(job["ID"], {task: Cursor() for task in tasks}, logs)  # first: an answer may be lost on its way
+        self.on_handle()
+        agent, files, room = Path(source["agent"]), Path(source["files"]), room_for(len(job["TaskGroups"]))
+        packed = travelling(job["ID"], agent, files, room, self._options, self._output)
+        self._parcel = packed.parcel
+        if self._parcel is not None:
+            self.on_handle()
         self._client.register(render.with_payload(job, packed.text))
 
     def handle(self) -> Mapping[str, Any]:

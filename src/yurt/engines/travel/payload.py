@@ -76,8 +76,8 @@ def _in_base64(archive: bytes, room: Room) -> str:
         raise EngineError(
             f"the job's files are too large to travel inside {room.inside}: "
             f"{len(text) * room.copies / 2**20:.1f} MiB packed{roles}, over {room.largest_bytes >> 20} MiB",
-            hint=f"let them go through a bucket (`output`, or engines: {room.engine}: files_through: s3://...) or leave data"
-            " out by `files`, and read it from a bucket or a folder that all nodes see",
+            hint=f"let them go through a bucket (`output`, or engines: {room.engine}: files_through: s3://...) or leave"
+            " data out by `files`, and read it from a bucket or a folder that all nodes see",
         )
     return text
 

@@ -1,0 +1,1 @@
+"""Kubernetes: as a Kubeflow TFJob, or as Indexed Jobs without any operator."""

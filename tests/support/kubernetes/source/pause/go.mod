@@ -1,0 +1,3 @@
+module yurt.test/pause
+
+go 1.26.0
