@@ -183,6 +183,18 @@ def test_a_person_need_not_wait_for_consul(folder):
     assert process.wait(20) == 4, output.read_text()
     assert "stopped by Ctrl-C while it waited for Consul" in output.read_text()
     assert list((folder.home / "runs").iterdir()) == [], "nothing is kept of it"
+    background = subprocess.Popen(
+        [*YURT, "run", "-d", str(write(folder)), "--on", "nomad"],
+        env=folder.env(), cwd=folder.path, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert background.stderr
+    line = background.stderr.readline()
+    assert f"waiting for Consul at http://127.0.0.1:{port}, up to 10 s" in line, "before it gives up"
+    background.send_signal(signal.SIGINT)
+    said = background.stderr.read()
+    assert background.wait(20) == 4, said
+    assert "stopped by Ctrl-C while it waited for Consul" in said
+    assert list((folder.home / "runs").iterdir()) == [], "nothing is kept of it"
     wrong = folder.yurt("ls", "--on", "nomad")
     assert (wrong.returncode, "nobody listens at" in wrong.stderr) == (6, True), wrong.stderr
     local = folder.yurt("ls", "--on", "local")

@@ -173,7 +173,7 @@ def test_docker_needs_an_image():
 def test_without_a_cluster_it_still_renders_and_says_what_it_does_not_know(monkeypatch):
     monkeypatch.setenv("NOMAD_ADDR", "http://127.0.0.1:1")
     engine = NomadEngine()
-    request = engine.render(RUN, PLACE, NomadOptions(), engine.facts())
+    request = engine.render(RUN, PLACE, NomadOptions(), engine.facts(NomadOptions()))
     assert "nothing is known of the cluster's nodes" in request["notes"][0]
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import client, folder_on, raised
+from tests.support.lasting_consul import LastingConsul
 from tests.support.runs import wait_until
+from yurt.kv import Store
 
 WAITS = """
 import os, time
@@ -91,8 +93,6 @@ def parent(pid: int) -> int:
 
 def keys(cluster) -> list[str]:
     """What is in Consul of the runs, but for what is kept of them when they are over."""
-    from yurt.kv import Store
-
     with Store(cluster.consul) as store:
         kept = ("spec", "engine", "state", "end")
         return [key for key in store.keys("yurt/runs/") if key.rpartition("/")[2] not in kept]
@@ -187,17 +187,17 @@ def test_a_lost_node_is_replaced_and_its_return_disturbs_nobody(cluster, folder)
 def test_a_drained_node_gives_its_task_to_another(cluster, folder):
     run = folder.start(write(folder), "--on", "nomad")
     node = started(run)["worker/1"]["placed_on"]
-    subprocess.run(
-        ["nomad", "node", "drain", "-enable", "-deadline", "1s", "-yes", "-detach", node_id(cluster, node)],
-        env={**os.environ, **cluster.environment}, check=True, capture_output=True,
-    )  # fmt: skip
+    nomad(cluster, "node", "drain", "-enable", "-deadline", "1s", "-yes", "-detach", node_id(cluster, node))
     assert started(run, 1)["worker/1"]["placed_on"] != node
-    subprocess.run(
-        ["nomad", "node", "drain", "-disable", "-yes", node_id(cluster, node)],
-        env={**os.environ, **cluster.environment}, check=True, capture_output=True,
-    )  # fmt: skip
+    nomad(cluster, "node", "drain", "-disable", "-yes", node_id(cluster, node))
     (folder.path / "enough").touch()
     assert run.wait() == 0, run.output
+
+
+def nomad(cluster, *arguments: str) -> None:
+    """What a person types."""
+    environment = {**os.environ, **cluster.environment}
+    subprocess.run(["nomad", *arguments], env=environment, check=True, capture_output=True)
 
 
 def node_id(cluster, name: str) -> str:
@@ -207,9 +207,78 @@ def node_id(cluster, name: str) -> str:
 def test_a_stopped_nomad_job_is_a_stopped_run(cluster, folder):
     run = folder.start(write(folder), "--on", "nomad")
     started(run)
-    client(cluster).deregister(run.run_id)
+    nomad(cluster, "job", "stop", "-detach", run.run_id)
     assert run.wait() == 4, run.output
     assert "nomad job stop" in run.output
+
+
+def test_a_stopped_allocation_is_replaced(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    before = started(run)["worker/1"]["allocation"].split(".")[0]
+    nomad(cluster, "alloc", "stop", "-detach", before)
+    assert started(run, 1)["worker/1"]["allocation"].split(".")[0] != before
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+
+
+def test_a_task_that_dies_while_nomads_server_is_away_needs_no_server(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    before = started(run)
+    cluster.kill("server")
+    try:
+        os.kill(before["worker/1"]["pid"], signal.SIGKILL)
+        wait_until(lambda: in_consul(cluster, run) == (1, "running"), 60, "generation 1")
+    finally:
+        cluster.start_server()
+    wait_until(lambda: cluster.ready() == 3, 60, "the nodes")
+    again = started(run, 1)
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert all(again[task]["allocation"] == before[task]["allocation"] for task in before)
+    assert (run.state()["generation"], run.state()["restarts"]) == (1, 1), "the server's return changed nothing"
+    for task in before:
+        assert run.log(task).count("enough") == 1, "every line is there, and once"
+
+
+def in_consul(cluster, run):
+    """The run's generation and phase as its agents agree on them."""
+    with Store(cluster.consul) as store:
+        state = json.loads(store.get(f"yurt/runs/{run.run_id}/state").value)
+    return state["generation"], state["phase"]
+
+
+def test_a_nodes_nomad_that_is_restarted_disturbs_no_task(cluster, folder):
+    run = folder.start(write(folder), "--on", "nomad")
+    node = started(run)["worker/1"]["placed_on"]
+    cluster.kill(node)
+    cluster.start_client(node)
+    wait_until(lambda: cluster.ready() == 3, 60, "the node")
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert run.state()["generation"] == 0
+    assert run.log("worker/1").count("enough") == 1
+
+
+def test_a_task_that_dies_while_consul_is_away_is_started_again_when_it_is_back(folder, tmp_path):
+    own = LastingConsul(tmp_path)
+    folder.environment = {**folder.environment, "CONSUL_HTTP_ADDR": own.address}
+    own.start()
+    try:
+        run = folder.start(write(folder), "--on", "nomad")
+        process = started(run)["worker/1"]["pid"]
+        run.wait_for_line("worker/1", "generation 0")
+        own.kill()
+        os.kill(process, signal.SIGKILL)
+        run.wait_for_line("worker/1", "waiting for the key-value store")
+        own.start()
+        started(run, 1)
+        (folder.path / "enough").touch()
+        assert run.wait() == 0, run.output
+        assert run.state()["restarts"] == 1
+    finally:
+        for run_id in folder.run_ids():
+            folder.yurt("stop", "--now", run_id)
+        own.kill()
 
 
 def test_half_a_gang_ends_with_the_reason_for_each_that_is_missing(cluster, folder):

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,15 +16,20 @@ from yurt.engines.nomad.address import from_environment
 from yurt.engines.nomad.client import NomadClient
 
 
-def raised(nodes: int) -> Iterator[DevCluster]:
-    """A cluster for as long as the tests that use it; skips them, by name of what is missing, where it cannot be."""
+def raised(nodes: int, **options: Any) -> Iterator[DevCluster]:
+    """A cluster (`options` are DevCluster's) for as long as the tests that use it; skips them, by name of what is missing, where it cannot be."""
+    needs_a_cluster()
+    with DevCluster(clients=nodes, **options) as cluster:
+        yield cluster
+
+
+def needs_a_cluster() -> None:
+    """Skip the tests that ask, by name of what is missing, where there can be none."""
     missing = [name for name in ("nomad", "consul") if shutil.which(name) is None]
     if missing:
         pytest.skip(f"no {' and no '.join(missing)} on PATH: runs on a real cluster are not tested")
     if os.geteuid() != 0:
         pytest.skip("a Nomad client needs root")
-    with DevCluster(clients=nodes) as cluster:
-        yield cluster
 
 
 def client(cluster: DevCluster) -> NomadClient:

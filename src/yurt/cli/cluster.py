@@ -25,12 +25,13 @@ def cluster(ctx: click.Context) -> None:
 @click.option("--cpu-mhz", default=4000, show_default=True, type=click.IntRange(100), help="What each says it has.")
 @click.option("--memory-mb", default=4096, show_default=True, type=click.IntRange(64), help="The same for memory.")
 @click.option(
-    "--chroot",
+    "--volume",
+    "volumes",
     multiple=True,
-    metavar="FOLDER[:AS]",
-    help="A folder of this machine that tasks of the driver exec see, such as a Python environment; also repeatedly.",
+    metavar="NAME=FOLDER",
+    help="A folder of this machine that every node offers to jobs by this name; also repeatedly.",
 )
-def dev(nodes: int, cpu_mhz: int, memory_mb: int, chroot: tuple[str, ...]) -> int:
+def dev(nodes: int, cpu_mhz: int, memory_mb: int, volumes: tuple[str, ...]) -> int:
     """Start a real Nomad and a real Consul on this machine's loopback, for trying things out, until Ctrl-C.
 
     Both are taken from PATH. The nodes are processes of this machine that pretend to be machines of their own. Nothing
@@ -38,12 +39,12 @@ def dev(nodes: int, cpu_mhz: int, memory_mb: int, chroot: tuple[str, ...]) -> in
     """
     from yurt.cluster.dev import DevCluster
 
-    seen = _seen(chroot)
+    offered = _folders(volumes)
     out = standard_output()
     over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: over.set())
-    with DevCluster(clients=nodes, cpu_mhz=cpu_mhz, memory_mb=memory_mb, chroot=seen, default_ports=True) as raised:
+    with DevCluster(clients=nodes, cpu_mhz=cpu_mhz, memory_mb=memory_mb, volumes=offered, default_ports=True) as raised:
         ready = f"Nomad at {raised.nomad} with {nodes} node{'s' * (nodes != 1)}, Consul at {raised.consul}"
         out.say(f"yurt: {ready}; Ctrl-C ends them")
         for name, value in raised.environment.items():
@@ -52,15 +53,14 @@ def dev(nodes: int, cpu_mhz: int, memory_mb: int, chroot: tuple[str, ...]) -> in
     return 0
 
 
-def _seen(chroot: Sequence[str]) -> dict[str, str]:
-    """Each folder, and where tasks see it. Raises click.BadParameter."""
+def _folders(volumes: Sequence[str]) -> dict[str, str]:
+    """The folder of each name. Raises click.BadParameter."""
     found = {}
-    for text in chroot:
-        folder, _, place = text.partition(":")
-        source = Path(folder).absolute()
-        if not source.is_dir():
-            raise click.BadParameter(f"{source} is not a folder", param_hint="--chroot")
-        if not (place or "/").startswith("/"):
-            raise click.BadParameter(f"{place} must be an absolute path", param_hint="--chroot")
-        found[str(source)] = place or str(source)
+    for text in volumes:
+        name, equals, folder = text.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} must be NAME=FOLDER", param_hint="--volume")
+        if not Path(folder).is_dir():
+            raise click.BadParameter(f"{folder!r} is not a folder", param_hint="--volume")
+        found[name] = str(Path(folder).absolute())
     return found

@@ -83,5 +83,6 @@ def _task(spec: RunSpec, task: TaskSpec, seen: Snapshot | None, *, over: bool) -
         "address": member.address if member else None,
         "pid": member.pid if member else None,
         "exit": asdict(member.exit) if member and member.exit else None,
+        "waits_for": seen.waiting.get(task.name) if seen else None,
         "progress": dict(beat.progress) if beat else {},
     }

@@ -26,6 +26,8 @@ VERBS: Final = {
     "data": "Look at training data, or check it before a run.",
     "convert": "Make a Yurt job file of a Nomad job, or the other way round.",
     "cluster": "Raise a cluster of Nomad and Consul.",
+    "kubernetes": "Make a Kubernetes cluster ready for runs.",
+    "doctor": "Look whether runs can work on an engine, and what mends it.",
     "schema": "Print the JSON Schema of job files.",
     "completion": "Print the completion script for your shell.",
     "version": "Print the version.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from yurt.cli.words import counted, output, seconds
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import CANCELLED, CLOSING, RUNNING, RunState
@@ -35,6 +37,22 @@ def restarts(spec: RunSpec, before: RunState, after: RunState) -> list[str]:
     causes = after.causes[-new:]
     first = after.restarts - len(causes) + 1
     return [f"restart {number} of {spec.max_restarts}: {cause.message}" for number, cause in enumerate(causes, first)]
+
+
+def waits(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """``worker/1 waits: REASON`` for what is new, tasks with one reason together."""
+    new: dict[str, list[str]] = {}
+    for task, reason in after.items():
+        if before.get(task) != reason:
+            new.setdefault(reason, []).append(task)
+    return [
+        f"{tasks[0]} waits: {reason}" if len(tasks) == 1 else f"{', '.join(tasks[:4])}{_more(tasks)} wait: {reason}"
+        for reason, tasks in new.items()
+    ]
+
+
+def _more(tasks: list[str]) -> str:
+    return f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
 
 
 def beginning(spec: RunSpec, where: str) -> str:

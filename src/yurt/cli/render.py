@@ -52,7 +52,7 @@ def render(job_file: Path, engine: str, syntax: str) -> None:
         token=HIDDEN,
         linked=linked_folders(loaded.folder, loaded.job.files, not_travelling(loaded.job)),
     )
-    request = adapter.render(_without_secrets(spec), place, options, adapter.facts())
+    request = adapter.render(_without_secrets(spec), place, options, adapter.facts(options))
     page = _hidden(request)
     standard_output().say(as_page(page) if syntax == "json" else _as_job_file(page, engine))
 

@@ -7,12 +7,12 @@ serving the run.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from yurt.cli.lines import LineReader
 from yurt.cli.marks import Marks
-from yurt.cli.news import news
+from yurt.cli.news import news, waits
 from yurt.cli.noise import without_noise
 from yurt.cli.out import Out
 from yurt.contract.spec import RunSpec
@@ -65,6 +65,7 @@ class Show:
         self._marks = marks
         self._latest = first
         self._told = first.state
+        self._waiting: Mapping[str, str] = {}
         self._readers = {task.name: LineReader() for task in spec.tasks}
         self._offsets = dict.fromkeys(self._readers, 0)
         self._wake = threading.Event()
@@ -128,7 +129,10 @@ class Show:
         return bool(data)
 
     def _tell(self, view: View) -> None:
-        now = self._latest.state
-        if now is not self._told:
-            view.lines(self._marks.own(news(self._spec, self._told, now)))
-            self._told = now
+        latest = self._latest
+        if latest.waiting != self._waiting:
+            view.lines(self._marks.own(waits(self._waiting, latest.waiting)))
+            self._waiting = latest.waiting
+        if latest.state is not self._told:
+            view.lines(self._marks.own(news(self._spec, self._told, latest.state)))
+            self._told = latest.state

@@ -72,7 +72,7 @@ def _page(folder: RunFolder, spec: RunSpec, snapshot: Snapshot | None) -> Iterat
 
 
 def _tasks(spec: RunSpec, snapshot: Snapshot, *, over: bool) -> str:
-    from yurt.cli.states import task_state
+    from yurt.cli.states import STARTING, task_state
     from yurt.cli.table import table
     from yurt.contract.exits import in_words as end_in_words
     from yurt.contract.progress import in_words
@@ -82,6 +82,8 @@ def _tasks(spec: RunSpec, snapshot: Snapshot, *, over: bool) -> str:
         member, beat = snapshot.members.get(task.name), snapshot.beats.get(task.name)
         told = in_words(beat.progress) if beat else ""
         state = task_state(spec, snapshot, task.name, over=over)
+        if state == STARTING and task.name in snapshot.waiting:
+            told = f"waits: {snapshot.waiting[task.name]}"
         if state in ("failed", "lost") and member and member.exit:
             told = end_in_words(member.exit)
         rows.append((task.name, state, str(member.attempt) if member else "", member.placed_on if member else "", told))

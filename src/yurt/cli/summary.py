@@ -63,6 +63,12 @@ def model_sentences(spec: RunSpec, snapshot: Snapshot, folder: RunFolder) -> Ite
             to = "" if spec.output else " --to FOLDER_OR_URL"
             again = "again" if spec.output else "somewhere"
             yield f"to publish it {again}: yurt publish {spec.run_id}{to}"
+        elif folder.handle() is not None:
+            member = snapshot.members.get(spec.deciding)
+            on, to = folder.record()["engine"], "" if spec.output else " --to FOLDER_OR_URL"
+            far = "" if folder.lasting else f" --on {on}"
+            yield f"model: left on {member.placed_on if member else spec.deciding}, for as long as {on} keeps it there"
+            yield f"to fetch and publish it: yurt publish{far} {spec.run_id}{to}"
     if told := quality(snapshot.beats.get(spec.deciding)):
         yield told
 

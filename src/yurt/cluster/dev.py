@@ -11,9 +11,7 @@ import resource
 import shutil
 import signal
 import socket
-import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -41,9 +39,8 @@ class DevCluster:
         How many Nomad clients, each a node named ``node-1`` and so on.
     cpu_mhz, memory_mb
         What each node pretends to have.
-    chroot
-        What tasks of the driver exec see beside a shell, the system's libraries and its Python: a folder of this
-        machine, and where they see it. Theirs is a copy made of hard links, one a task.
+    volumes
+        Host volumes of every node: a folder of this machine by the name that jobs ask for.
     folder
         Where it lives; without it a temporary one. It is removed at the end.
     default_ports
@@ -53,7 +50,7 @@ class DevCluster:
     clients: int = 2
     cpu_mhz: int = 4000
     memory_mb: int = 4096
-    chroot: Mapping[str, str] = field(default_factory=dict)
+    volumes: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
     default_ports: bool = False
     nomad: str = ""
@@ -98,6 +95,11 @@ class DevCluster:
         if not (self._own / f"{name}.json").exists():
             self._write(name, self._client(name))
         self._run(name, self._nomad_command(name))
+
+    def start_server(self) -> None:
+        """Start Nomad's server again after it was killed, with the data that it had."""
+        self._run("server", self._nomad_command("server"))
+        self._wait("Nomad", lambda: bool(self._ask().nodes() is not None))
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to one of its processes (``server``, ``consul``, ``node-1``) and wait for its end."""
@@ -236,7 +238,8 @@ class DevCluster:
                 "cpu_total_compute": self.cpu_mhz,
                 "memory_total_mb": self.memory_mb,
                 "reserved": {"reserved_ports": ",".join(reserved)},
-                "chroot_env": {**{place: place for place in _chroot()}, **self.chroot},
+                "chroot_env": {place: place for place in _chroot()},
+                "host_volume": [{name: [{"path": path}]} for name, path in self.volumes.items()],
             },
             "plugin": [
                 {"raw_exec": [{"config": [{"enabled": True}]}]},
@@ -252,23 +255,12 @@ def _connections() -> int:
 
 
 def _chroot() -> list[str]:
-    """What a chroot of the exec driver holds: a shell, libraries, the system's Python, and the one Yurt runs with.
+    """What a chroot of the exec driver holds: a shell, libraries, the system's Python.
 
-    Nomad's own choice is all of /usr, which takes it 12 to 40 s a task. A Python below a folder that only its owner
-    may enter is left out: tasks run as nobody, and the folders of a chroot have the modes of those they stand for.
+    Nomad's own choice is all of /usr, which takes it 12 to 40 s a task: it makes a hard link of every file.
     """
     system = [str(place) for name in ("lib/*-linux-gnu", "usr/lib/python3*") for place in Path("/").glob(name)]
-    pythons = {sys.base_prefix, sys.prefix} - {"/usr"}
-    if not all(_open_to_all(place) for place in pythons):  # an environment is nothing without what it was made from
-        pythons = set()
-    return [
-        place for place in ("/bin", "/usr/bin", "/lib64", "/etc", *system, *sorted(pythons)) if Path(place).exists()
-    ]
-
-
-def _open_to_all(place: str) -> bool:
-    """Whether everybody may enter a folder and all above it."""
-    return all(each.stat().st_mode & stat.S_IXOTH for each in (Path(place), *Path(place).parents))
+    return [place for place in ("/bin", "/usr/bin", "/lib64", "/etc", *system) if Path(place).exists()]
 
 
 def _server() -> dict[str, Any]:

@@ -16,15 +16,16 @@ _WIDEST: Final = 110
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that was not carried, or not literally; `place` says where it stands, `line` counts from 1."""
+    """One thing that was not carried, or not literally; `place` says where it stands, lines and columns count from 1."""
 
     place: str
     message: str
     file: str | None = None
     line: int | None = None
+    column: int | None = None
 
     def __str__(self) -> str:
-        where = "" if self.file is None else self.file if self.line is None else f"{self.file}:{self.line}"
+        where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         return one_line(": ".join(part for part in (where, self.place, self.message) if part))
 
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from pydantic import BaseModel
 
 from yurt.contract.spec import RunSpec
+from yurt.kv.run_index import Entry
 
 
 class StoreAt(Enum):
@@ -28,7 +29,7 @@ class StoreAt(Enum):
 
     LAUNCHER = "launcher"  # embedded in the launcher: the run ends with it
     CONSUL = "consul"
-    AGENT = "agent"  # embedded in the first task's agent
+    AGENT = "agent"  # embedded in an agent of the run's own on the cluster: its keeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Engine(Protocol):
     #: What may stand under ``engines: <name>:`` in a job file.
     options: ClassVar[type[BaseModel]]
 
-    def facts(self) -> Any:
+    def facts(self, options: BaseModel) -> Any:
         """What rendering needs to know of the engine's ground (its CPUs, its nodes): read, never guessed."""
 
     def prepare(self, run: RunSpec, options: BaseModel) -> str:
@@ -150,6 +151,43 @@ class Adopts(Protocol):
 
     def adopt(self, handle: Mapping[str, Any]) -> None:
         """Take on the run that `handle` tells of."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """An engine that has a run's store in the cluster itself, beside the tasks (`StoreAt.AGENT`)."""
+
+    def store(self) -> tuple[str, str]:
+        """The store's address on this machine, and the run's token for it; nobody may answer there yet."""
+
+    def last_words(self) -> Mapping[str, Any] | None:
+        """How the run ended, as its keeper left it when it went; None while it has not, or where nothing is left.
+
+        ``verdict`` is a `yurt.contract.state.Verdict` as JSON, or None where the keeper went without one.
+        """
+
+    def gone(self) -> bool:
+        """Whether somebody has removed the run from the cluster."""
+
+    def take_over(self, run_id: str) -> RunSpec:
+        """Find a run that another machine has submitted, and be its engine from now on; `cancel` then only lets go.
+
+        Raises RunNotFound.
+        """
+
+    def runs(self) -> list[Entry]:
+        """The runs in the cluster, the newest first."""
+
+
+@runtime_checkable
+class Fetches(Protocol):
+    """An engine that keeps for a while what an ended task has written in its place, and gives it away."""
+
+    def fetch_model(self, task: str, saves_to: str | None, folder: Path) -> None:
+        """Copy the model of a task of the run that was adopted to `folder`, whole or not at all.
+
+        Raises EngineError, which says where the model is, or that it is gone.
+        """
 
 
 @runtime_checkable

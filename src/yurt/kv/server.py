@@ -19,11 +19,12 @@ _BACKLOG = 512
 
 
 class EmbeddedStore:
-    """Serves a `State` over HTTP at ``host:port``; port 0 takes a free one.
+    """Serves a `State` over HTTP at ``host:port``; port 0 takes a free one, host "" all addresses, IPv6's too.
 
     Every request has to carry `token`, as ``X-Consul-Token`` or ``Authorization: Bearer``; None asks
     nobody, which is for tests. `min_ttl_s` is the shortest TTL of a session: 10 s like Consul's, or less.
-    `state` is the same store without HTTP, for the process that serves it.
+    `first_index` is for a store that takes the place of another: higher than the other's, nobody who waits for
+    a change misses it. `state` is the same store without HTTP, for the process that serves it.
     """
 
     def __init__(
@@ -34,8 +35,9 @@ class EmbeddedStore:
         token: str | None,
         clock: Callable[[], float] = time.monotonic,
         min_ttl_s: float = SESSION_TTL_MIN_S,
+        first_index: int = 1,
     ) -> None:
-        self.state = State(clock=clock, min_ttl_s=min_ttl_s)
+        self.state = State(clock=clock, min_ttl_s=min_ttl_s, first_index=first_index)
         self.host = host
         self.port = port
         self._token = token
@@ -50,9 +52,8 @@ class EmbeddedStore:
 
     def start(self) -> Self:
         """Listen and serve, in a daemon thread. Raises StoreRejected where it cannot listen."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
-            listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+            listener = self._listener()
         except OSError as error:
             raise StoreRejected(
                 f"the key-value store cannot listen at {self.host}:{self.port}: {error.strerror or error}"
@@ -61,6 +62,17 @@ class EmbeddedStore:
         self._loop = Loop(listener, self.state, self._token, self._clock, self.address.removeprefix("http://"))
         self._loop.start()
         return self
+
+    def _listener(self) -> socket.socket:
+        if self.host == "" and socket.has_dualstack_ipv6():
+            try:
+                return socket.create_server(
+                    ("", self.port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+                )
+            except OSError:
+                pass  # a kernel that knows IPv6 and has it switched off
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        return socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
 
     def close(self) -> None:
         """Close every connection and wake whoever waits, here or over HTTP. Again is no error."""

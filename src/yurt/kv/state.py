@@ -62,7 +62,10 @@ class Waiter:
 
 
 class State:
-    """An empty store. `clock` gives seconds, `new_id` session ids; `min_ttl_s` is Consul's 10 s."""
+    """An empty store. `clock` gives seconds, `new_id` session ids; `min_ttl_s` is Consul's 10 s.
+
+    Every change has a higher index than `first_index`.
+    """
 
     def __init__(
         self,
@@ -70,15 +73,16 @@ class State:
         clock: Callable[[], float] = time.monotonic,
         new_id: Callable[[], str] = random_id,
         min_ttl_s: float = SESSION_TTL_MIN_S,
+        first_index: int = 1,
     ) -> None:
         self._clock = clock
         self._new_id = new_id
         self._min_ttl_s = min_ttl_s
         self._lock = threading.Lock()
-        self._table = Table()
+        self._table = Table(first_index if first_index > 1 else 0)
         self._sessions = Sessions()
         self._delays_s: dict[str, float] = {}  # no lock on this key before then
-        self._index = 1
+        self._index = first_index
         self._waiters: set[Waiter] = set()
         self._closed = False
         self.on_nearer_expiry: Callable[[], object] | None = None
@@ -243,13 +247,14 @@ class State:
     def subscribe(self, key: str, index: int, wake: Callable[[], object], *, recurse: bool) -> Waiter | None:
         """Have `wake` called once when the key or prefix may have moved past `index`.
 
-        None where it already has. It may be called for nothing: subscribe again to see. It is called by
-        whoever writes, under the lock: it must neither block nor call back.
+        None where it already has, or where the store has never been as far as `index`. It may be called for
+        nothing: subscribe again to see. It is called by whoever writes, under the lock: it must neither block nor
+        call back.
         """
         with self._lock:
             self._expire()
             now, exists = self._table.index_of(key, recurse=recurse)
-            if now > index or self._closed:
+            if now > index or index > self._index or self._closed:  # or of a store that was here before this one
                 return None
             waiter = Waiter(key, wake, recurse=recurse, missing=not exists)
             self._waiters.add(waiter)

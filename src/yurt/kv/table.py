@@ -20,9 +20,9 @@ TOMBSTONE_LIMIT = 4096
 class Table:
     """Keys by name. Every write is given its index; `changed` collects the keys it really changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, last_index: int = 0) -> None:
         self.entries: dict[str, Entry] = {}
-        self.last_index = 0
+        self.last_index = last_index
         self.changed: set[str] = set()
         self._tombstones: dict[str, int] = {}
         self._undo: list[tuple[str, Entry | None, int | None]] | None = None

@@ -5,18 +5,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from yurt.contract.state import BROKEN, Verdict
-from yurt.engines import registry
 from yurt.errors import LauncherError, StoreError, YurtError
-from yurt.launcher import records
+from yurt.launcher import background, records
 from yurt.launcher.records import RunFolder, Snapshot
-from yurt.launcher.remote_host import RemoteHost, RunGone
+from yurt.launcher.remote_host import RunGone
+from yurt.launcher.serving import beside
 
 #: Seconds for a new process to find the run on its cluster.
 _FOUND_S: Final = 60.0
@@ -41,15 +39,9 @@ def find(name: str | None, *, otherwise: Callable[[str], object] | None = None) 
 
 def _attach(folder: RunFolder) -> None:
     """A process in the background that looks after the run until its end; returns once it has looked."""
-    with folder.launcher_log.open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "yurt.launcher.attached", folder.run_id],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-            cwd=folder.path,
-        )
+    process = background.start("yurt.launcher.attached", folder.run_id, run=folder, append=True)
+    assert process.stdin
+    process.stdin.close()
     assert process.stdout
     with process.stdout as pipe:
         answer: dict[str, Any] = json.loads(pipe.readline() or b"{}")
@@ -60,8 +52,7 @@ def _attach(folder: RunFolder) -> None:
 
 def let_go(folder: RunFolder, *, by: str) -> list[str]:
     """Forget a run of this machine that nobody serves: see `RemoteHost.let_go`."""
-    engine = registry.load(folder.record()["engine"])
-    return RemoteHost(folder, folder.spec(), engine(), engine.options()).let_go(by=by)
+    return beside(folder).let_go(by=by)
 
 
 def serve_attached(run_id: str) -> int:
@@ -73,8 +64,7 @@ def serve_attached(run_id: str) -> int:
         except BlockingIOError:
             return _wait_for_other(folder)  # two verbs at the same time: one process is enough
         try:
-            engine = registry.load(folder.record()["engine"])
-            host = RemoteHost(folder, folder.spec(), engine(), engine.options())
+            host = beside(folder)
             host.attach()
         except RunGone as error:
             _end(folder, str(error))

@@ -73,7 +73,7 @@ def check(job: Job, folder: Path, *, engine: str) -> Checked:
         files = Path(name) / "files"
         count = snapshot(folder, job.files, files, leave_out=not_travelling(job))
         place = Place(Path(name), agent_zip(), "http://127.0.0.1:1", HIDDEN, linked=folders_of_links(files))
-        request: Mapping[str, Any] = adapter.render(spec, place, options, adapter.facts())
+        request: Mapping[str, Any] = adapter.render(spec, place, options, adapter.facts(options))
         looked = here or isinstance(adapter, Looks)
         agents = {agent["task"]: agent for agent in request.get("agents", ())} if looked else {}
         roles = tuple(_role(adapter, spec, role, agents, str(files)) for role in _roles(spec))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -9,7 +10,15 @@ from typing import Final
 
 from yurt.errors import Cancelled, StoreError
 from yurt.kv.client import Store
-from yurt.kv.environment import settings_from_environment
+from yurt.kv.environment import (
+    ADDRESS,
+    CA_FILE,
+    CERT_FILE,
+    KEY_FILE,
+    SERVER_NAME,
+    USE_TLS,
+    settings_from_environment,
+)
 from yurt.kv.errors import StoreRefused, StoreUnreachable
 
 #: Seconds for a Consul that is about to start where nobody listens yet: a wrong address looks the same.
@@ -30,8 +39,23 @@ def open_store(address: str | None = None) -> Store:
 
 def explained(error: StoreError) -> StoreError:
     """The same error, with what would be right."""
-    hint = error.hint or "set CONSUL_HTTP_ADDR, or raise a cluster on this machine: yurt cluster dev"
+    hint = error.hint or _tls_hint(error)
+    hint = hint or "set CONSUL_HTTP_ADDR, or raise a cluster on this machine: yurt cluster dev"
     return type(error)(f"{error} (this engine keeps a run's state in Consul)", hint=hint)
+
+
+def _tls_hint(error: StoreError) -> str | None:
+    """What would be right where the two do not agree about TLS; None where that is not what is wrong."""
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"name the authority of its certificate: {CA_FILE}, or the name in it: {SERVER_NAME}"
+    if isinstance(cause, ssl.SSLError):
+        if "WRONG_VERSION_NUMBER" in str(cause):
+            return f"it speaks no https: see {ADDRESS} and {USE_TLS}"
+        return f"it may ask for a certificate of ours: {CERT_FILE} and {KEY_FILE}"
+    if "HTTP request to an HTTPS server" in str(error):
+        return f"it speaks https: set {USE_TLS}=true"
+    return None
 
 
 def wait_for(key: str, *, pause: Callable[[float], str | None], tell: Callable[[str], object] | None = None) -> None:
@@ -53,7 +77,7 @@ def wait_for(key: str, *, pause: Callable[[float], str | None], tell: Callable[[
                 waited_s = time.monotonic() - begun
                 absent = isinstance(error, (StoreRefused, StoreUnreachable))
                 limit_s = REFUSED_S if absent else SILENT_S
-                if not error.retryable or waited_s >= limit_s:
+                if not error.retryable or isinstance(error.__cause__, ssl.SSLError) or waited_s >= limit_s:
                     raise explained(error) from error
                 if not told and waited_s >= _QUIET_S:
                     told = True

@@ -20,7 +20,7 @@ from yurt.kv.client import Store
 from yurt.kv.environment import settings_from_environment
 from yurt.kv.run_index import Entry, RunIndex
 from yurt.kv.run_store import RunStore
-from yurt.launcher import attaching
+from yurt.launcher import attaching, taking_over
 from yurt.launcher.collecting import Collector
 from yurt.launcher.consul import explained, open_store
 from yurt.launcher.kept import close, read
@@ -62,6 +62,10 @@ class Elsewhere(RunFolder):
     def record(self) -> dict[str, Any]:
         """As of a run of this machine."""
         return {"spec": self._spec.to_json(), "engine": self._engine_name, "job_file": None}
+
+    def handle(self) -> dict[str, Any] | None:
+        """As of a run of this machine."""
+        return self._index.handle(self.run_id)
 
     def remote(self) -> None:
         """Nobody is set beside it: it is only looked at."""
@@ -160,6 +164,8 @@ def find(name: str | None, engine: str, *, otherwise: Callable[[str], object] | 
 
     Raises RunNotFound, UsageError for an engine that has no such runs, StoreError.
     """
+    if registry.load(engine).capabilities.store is StoreAt.AGENT:
+        return taking_over.find(name, engine, otherwise=otherwise)
     store = store_of(engine)
     try:
         entry = RunIndex(store).find(name, engine)
@@ -181,7 +187,9 @@ def store_of(engine: str) -> Store:
 
 
 def runs_on(engine: str) -> list[Entry]:
-    """All runs of the engine as they are now, the newest first. Raises UsageError, StoreError."""
+    """All runs of the engine as they are now, the newest first. Raises UsageError, StoreError, EngineError."""
+    if registry.load(engine).capabilities.store is StoreAt.AGENT:
+        return taking_over.runs_on(engine)
     with store_of(engine) as store:
         try:
             return [entry for entry in RunIndex(store).runs() if entry.engine == engine]

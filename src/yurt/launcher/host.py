@@ -87,7 +87,7 @@ class Host:
             token=token,
             linked=folders_of_links(self.folder.files),
         )
-        self._request = self.engine.render(self.spec, place, self._options, self.engine.facts())
+        self._request = self.engine.render(self.spec, place, self._options, self.engine.facts(self._options))
         self.notes = list(self._request.get("notes", ()))
         if not self.engine.capabilities.agent_publishes:
             self._publishes = LauncherPublishes(self.folder, self.spec, self._store, lambda: self._wakes.put(None))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +21,15 @@ from yurt.launcher.home import runs
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of a run at one moment: its state, the members of its generation, the last heartbeats."""
+    """All of a run at one moment: its state, the members of its generation, the last heartbeats.
+
+    `waiting` is, for tasks that have not come up, what they wait for, in the engine's words.
+    """
 
     state: RunState
     members: Mapping[str, Member]
     beats: Mapping[str, Beat]
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -32,6 +37,7 @@ class Snapshot:
             "state": json.loads(self.state.dumps()),
             "members": [{**json.loads(m.dumps()), "order": m.order} for m in self.members.values()],
             "beats": {task: asdict(beat) for task, beat in self.beats.items()},
+            "waiting": dict(self.waiting),
         }
 
     @classmethod
@@ -45,6 +51,7 @@ class Snapshot:
             state=RunState.loads(json.dumps(value["state"]).encode()),
             members={member.task: member for member in members},
             beats={task: Beat(**beat) for task, beat in value["beats"].items()},
+            waiting=value.get("waiting", {}),
         )
 
 
@@ -100,8 +107,14 @@ class RunFolder:
         return value
 
     def forget_remote(self) -> None:
-        """Nothing of the run is left on its cluster."""
-        (self.path / "remote.json").unlink(missing_ok=True)
+        """Nobody has to look after the run any more."""
+        with contextlib.suppress(FileNotFoundError):
+            (self.path / "remote.json").replace(self.path / "was-remote.json")
+
+    def handle(self) -> dict[str, Any] | None:
+        """How the engine finds a run on a cluster again, also when it is over; None for one of this machine."""
+        value: dict[str, Any] | None = self.remote() or self._read("was-remote.json")
+        return value and value["engine"]
 
     def ask_to_let_go(self, by: str) -> None:
         """Ask whoever serves the run to wait no longer for a cluster that does not answer."""

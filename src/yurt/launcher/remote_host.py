@@ -86,7 +86,9 @@ class RemoteHost:
                 store=store.address,
                 token=settings_from_environment().token or "",
             )
-            request: Mapping[str, Any] = self.engine.render(self.spec, place, self._options, self.engine.facts())
+            request: Mapping[str, Any] = self.engine.render(
+                self.spec, place, self._options, self.engine.facts(self._options)
+            )
             self.notes = list(request.get("notes", ()))
             self._adopts.on_handle = self._announce
             self.engine.submit(request)
@@ -250,6 +252,10 @@ class RemoteHost:
         self._remember(state)
         if state.verdict is None:
             return False
+        return self._left(allocations, state)
+
+    def _left(self, allocations: list[Allocation], state: RunState) -> bool:
+        """Whether all agents have left an ended run, or have had the time to."""
         gone = all(each.state in _GONE or not each.id for each in allocations)
         return gone or time.time() > state.since + state.stop_grace_s + _LEAVE_S
 

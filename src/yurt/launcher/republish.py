@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+from yurt.contract.spec import RunSpec
 from yurt.contract.state import PUBLISH_FAILED, SUCCEEDED, Verdict
+from yurt.engines import registry
+from yurt.engines.base import Adopts, Fetches
 from yurt.errors import UsageError
 from yurt.launcher.records import RunFolder, Snapshot
 from yurt.storage.publish import Published, publish
@@ -26,13 +30,32 @@ def republish(folder: RunFolder, to: str | None) -> Published:
     if not trained(folder, snapshot):
         raise UsageError(
             f"{spec.run_id} has not trained to its end: {snapshot.state.verdict.message}",
-            hint=f"what it saved is in {folder.model(spec.deciding, spec.saves_to)}",
+            hint=_saved(folder, spec),
         )
     beat = snapshot.beats.get(spec.deciding)
     meta = {"job": spec.job_name, "run": spec.run_id, "task": spec.deciding, "progress": beat.progress if beat else {}}
-    done = publish(folder.model(spec.deciding, spec.saves_to), output, spec.run_id, meta=meta)
+    done = publish(_model(folder, spec), output, spec.run_id, meta=meta)
     _note(folder, snapshot, {"ok": True, **asdict(done)})
     return done
+
+
+def _model(folder: RunFolder, spec: RunSpec) -> Path:
+    """The model's folder on this machine; where a cluster has it, it is fetched into the run's folder first."""
+    place = folder.model(spec.deciding, spec.saves_to)
+    handle = folder.handle()
+    if handle is None or (place.is_dir() and any(place.iterdir())):
+        return place
+    engine = registry.load(folder.record()["engine"])()
+    if isinstance(engine, Fetches) and isinstance(engine, Adopts):
+        engine.adopt(handle)
+        engine.fetch_model(spec.deciding, spec.saves_to, place)
+    return place
+
+
+def _saved(folder: RunFolder, spec: RunSpec) -> str | None:
+    """Where what a run has saved is, if it is on this machine."""
+    place = folder.model(spec.deciding, spec.saves_to)
+    return f"what it saved is in {place}" if place.exists() else None
 
 
 def trained(folder: RunFolder, snapshot: Snapshot) -> bool:

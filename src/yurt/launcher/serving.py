@@ -8,8 +8,10 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from yurt.contract.spec import RunSpec
+from yurt.engines import registry
 from yurt.engines.base import Engine, StoreAt
 from yurt.launcher.host import Host
+from yurt.launcher.inside_host import InsideHost
 from yurt.launcher.records import RunFolder, Snapshot
 from yurt.launcher.remote_host import RemoteHost
 
@@ -36,8 +38,17 @@ class RunHost(Protocol):
         """What a task has written from byte `offset` on, and the next offset."""
 
 
+def beside(folder: RunFolder) -> RemoteHost:
+    """Who takes on a run that lives on a cluster and has nobody beside it."""
+    engine = registry.load(folder.record()["engine"])
+    kind = InsideHost if engine.capabilities.store is StoreAt.AGENT else RemoteHost
+    return kind(folder, folder.spec(), engine(), engine.options())
+
+
 def make_host(folder: RunFolder, spec: RunSpec, engine: Engine, options: BaseModel) -> RunHost:
     """The host for a run on this engine."""
     if engine.capabilities.store is StoreAt.CONSUL:
         return RemoteHost(folder, spec, engine, options)
+    if engine.capabilities.store is StoreAt.AGENT:
+        return InsideHost(folder, spec, engine, options)
     return Host(folder, spec, engine, options)

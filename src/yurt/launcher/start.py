@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from yurt.engines.base import Engine
 from yurt.engines.plan import plan
 from yurt.errors import Cancelled, LauncherError, YurtError
 from yurt.job import Job
+from yurt.launcher import background
 from yurt.launcher.files import snapshot
 from yurt.launcher.home import home, runs
 from yurt.launcher.records import RunFolder
@@ -84,15 +84,7 @@ def start_detached(
     engine_and_options(job, engine)
     run, spec = prepare(job, folder, engine=engine, job_file=job_file)
     order = {"run": run.run_id, "spec": spec.to_json(), "engine": engine, "options": job.engines.get(engine, {})}
-    with run.launcher_log.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "yurt.launcher.detached"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-            cwd=run.path,
-        )
+    process = background.start("yurt.launcher.detached", run=run)
     assert process.stdin
     assert process.stdout
     with process.stdin as pipe:

@@ -3,8 +3,6 @@
 build                    build what it runs (some five minutes, once)
 up [NODES]               a cluster, of two nodes unless said; prints the path of its kubeconfig
 load FILE                put an image (a file as `docker save` writes it) on every node
-python-image             the image localhost/yurt-test-python:1 on every node
-tensorflow-image         the image localhost/yurt-test-tensorflow:1 on every node
 operator                 install the training operator
 stop-operator            its deployment to no replicas
 start-operator           and back to one
@@ -22,7 +20,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.support.kubernetes import binaries, operator, python_image
+from tests.support.kubernetes import binaries, operator
 from tests.support.kubernetes.rig import Rig, all_rigs
 
 
@@ -39,10 +37,6 @@ def main(arguments: list[str]) -> str | int:
             print(rig.kubeconfig)
         case ["load", file]:
             rig.load(Path(file))
-        case ["python-image"]:
-            rig.load(python_image.python())
-        case ["tensorflow-image"]:
-            rig.load(python_image.tensorflow())
         case ["operator"]:
             rig.install_operator()
         case ["stop-operator"]:

@@ -5,7 +5,7 @@
 10.88.0.1        that bridge: the pods' gateway, and the cluster's DNS
 10.89.0.N        node N
 10.96.0.0/16     services
-10.213.L.0/30    the link: .1 this machine as pods see it, .2 the API server; L is the first number that is free
+10.213.L.0/30    the link (see link.py): .1 this machine as pods see it, .2 the API server
 ===============  ==================================================================
 """
 
@@ -26,11 +26,3 @@ def node(number: int) -> str:
 def pods_of(number: int) -> tuple[str, str]:
     """First and last address that a node gives to its pods."""
     return f"10.88.{number}.2", f"10.88.{number}.254"
-
-
-def machine(link: int) -> str:
-    return f"10.213.{link}.1"
-
-
-def api(link: int) -> str:
-    return f"10.213.{link}.2"

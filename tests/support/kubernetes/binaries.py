@@ -22,7 +22,15 @@ SOURCE: Final = Path(__file__).parent / "source"
 KUBERNETES: Final = "v1.36.3"
 OPERATOR: Final = "v1.9.3"
 _OPERATOR_MODULE: Final = "github.com/kubeflow/training-operator"
-_PARTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl")
+_PARTS: Final = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-proxy",
+    "kubelet",
+    "kubectl",
+)
 
 
 def home() -> Path:
@@ -93,7 +101,14 @@ def _build(to: Binaries) -> None:
     for name in _PARTS:
         to.part(name).symlink_to("cluster")
     command = "cmd/training-operator.v1"
-    _go(work, "install", "-ldflags", "-s -w", f"{_OPERATOR_MODULE}/{command}@{OPERATOR}", GOBIN=str(to.folder / "operator"))
+    _go(
+        work,
+        "install",
+        "-ldflags",
+        "-s -w",
+        f"{_OPERATOR_MODULE}/{command}@{OPERATOR}",
+        GOBIN=str(to.folder / "operator"),
+    )
     images.write(to.pause_image, "localhost/pause:1", {"pause": to.pause}, entrypoint="/pause")
     operator = {"manager": to.folder / "operator" / "training-operator.v1"}
     images.write(to.operator_image, "localhost/training-operator:1", operator, entrypoint="/manager")

@@ -17,7 +17,12 @@ def make(pki: Path, kubeconfig: Path, api: str) -> None:
              "-keyout", pki / "ca.key", "-out", pki / "ca.crt")  # fmt: skip
     names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     numbers = ["127.0.0.1", addresses.API_SERVICE, addresses.GATEWAY, api]
-    _sign(pki, "apiserver", "/CN=kube-apiserver", [*(f"DNS:{each}" for each in names), *(f"IP:{each}" for each in numbers)])
+    _sign(
+        pki,
+        "apiserver",
+        "/CN=kube-apiserver",
+        [*(f"DNS:{each}" for each in names), *(f"IP:{each}" for each in numbers)],
+    )
     _sign(pki, "admin", "/O=system:masters/CN=admin", ["DNS:admin"])
     _openssl("genrsa", "-out", pki / "service-accounts.key", "2048")
     user = {"client-certificate-data": _text(pki / "admin.crt"), "client-key-data": _text(pki / "admin.key")}

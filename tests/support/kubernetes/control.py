@@ -10,8 +10,8 @@ from typing import Final
 
 from tests.support.kubernetes import addresses, certificates
 from tests.support.kubernetes.binaries import Binaries
-from tests.support.kubernetes.node import wait_until
-from tests.support.kubernetes.place import Place
+from tests.support.kubernetes.link import Link
+from tests.support.kubernetes.place import Place, wait_until
 
 #: A node that is silent for so long is NotReady: seconds instead of upstream's 50.
 NOT_READY_AFTER_S: Final = 10
@@ -35,10 +35,9 @@ _COREDNS: Final = """cluster.local:53 in-addr.arpa:53 {{
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """In the rig's folder; `link` numbers the pair of interfaces between this machine and its network."""
+    """In the rig's folder."""
 
     folder: Path
-    link: int
     binaries: Binaries
 
     @property
@@ -49,12 +48,17 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         return self.folder / "kubeconfig"
 
+    @property
+    def link(self) -> Link:
+        return Link.of(self.folder)
+
     def start(self) -> None:
         """Until its API server is ready."""
         place, pki = self.place, self.folder / "pki"
-        certificates.make(pki, self.kubeconfig, addresses.api(self.link))
         place.start(self.binaries.pause)
-        self._connect()
+        link = Link.make(place, self.folder)
+        certificates.make(pki, self.kubeconfig, link.api)
+        self._make_bridge()
         etcd = "http://127.0.0.1:2379"
         place.serve("etcd", self.binaries.part("etcd"), "--data-dir", place.folder / "etcd", "--unsafe-no-fsync",
                     "--listen-client-urls", etcd, "--advertise-client-urls", etcd)  # fmt: skip
@@ -63,14 +67,16 @@ class ControlPlane:
                     "--service-account-private-key-file", pki / "service-accounts.key", "--root-ca-file", pki / "ca.crt",
                     "--use-service-account-credentials", "--leader-elect=false",
                     "--node-monitor-grace-period", f"{NOT_READY_AFTER_S}s", "--node-monitor-period", "2s")  # fmt: skip
-        place.serve("scheduler", self.binaries.part("kube-scheduler"), "--kubeconfig", self.kubeconfig, "--leader-elect=false")
+        place.serve(
+            "scheduler", self.binaries.part("kube-scheduler"), "--kubeconfig", self.kubeconfig, "--leader-elect=false"
+        )
         self._start_network()
 
     def start_api_server(self) -> None:
         """Until it is ready."""
         place, pki = self.place, self.folder / "pki"
         place.serve("api-server", self.binaries.part("kube-apiserver"), "--etcd-servers", "http://127.0.0.1:2379",
-                    "--secure-port", "6443", "--advertise-address", addresses.api(self.link),
+                    "--secure-port", "6443", "--advertise-address", self.link.api,
                     "--cert-dir", "/run/kube-apiserver",
                     "--tls-cert-file", pki / "apiserver.crt", "--tls-private-key-file", pki / "apiserver.key",
                     "--client-ca-file", pki / "ca.crt",
@@ -83,30 +89,20 @@ class ControlPlane:
         wait_until(lambda: self.kubectl("get", "--raw", "/readyz") == "ok", "the API server", place.log / "api-server")
 
     def kubectl(self, *words: str | Path) -> str:
-        """kubectl's output. Raises RuntimeError with its message."""
-        command = [self.binaries.part("kubectl"), "--kubeconfig", self.kubeconfig, *words]
+        """What kubectl prints. Raises RuntimeError with its message."""
+        known = ["--kubeconfig", self.kubeconfig, "--cache-dir", self.folder / "kubectl"]
+        command = [self.binaries.part("kubectl"), *known, *words]
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
         return done.stdout
 
-    def _connect(self) -> None:
-        """The link to this machine, and the bridge of the pods."""
-        place, name = self.place, f"yurt-rig{self.link}"
-        machine = ["ip", "link", "add", name, "type", "veth", "peer", "name", "machine", "netns", str(place.first)]
-        here = ["ip", "address", "add", f"{addresses.machine(self.link)}/30", "dev", name]
-        for command in (machine, here, ["ip", "link", "set", name, "up"]):
-            subprocess.run(command, check=True, capture_output=True)
-        for line in (
-            "link set lo up",
-            f"address add {addresses.api(self.link)}/30 dev machine",
-            "link set machine up",
-            f"route add default via {addresses.machine(self.link)}",
-            "link add pods type bridge",
-            f"address add {addresses.GATEWAY}/{addresses.PODS.partition('/')[2]} dev pods",
-            "link set pods up",
-        ):
-            place.run("ip", *line.split())
+    def _make_bridge(self) -> None:
+        """Between all pods of all nodes."""
+        place, width = self.place, addresses.PODS.partition("/")[2]
+        place.run("ip", "link", "add", "pods", "type", "bridge")
+        place.run("ip", "address", "add", f"{addresses.GATEWAY}/{width}", "dev", "pods")
+        place.run("ip", "link", "set", "pods", "up")
         place.run("sysctl", "-w", "net.ipv4.ip_forward=1")
 
     def _start_network(self) -> None:

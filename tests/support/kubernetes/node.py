@@ -6,29 +6,16 @@ Facts are of containerd 1.6 and Kubernetes 1.36.3.
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tests.support.kubernetes import addresses
 from tests.support.kubernetes.binaries import Binaries
-from tests.support.kubernetes.place import Place, tail_of
+from tests.support.kubernetes.containerd import Containerd, lay_disk
+from tests.support.kubernetes.place import Place
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
-#: restrict_oom_score_adj: without CAP_SYS_RESOURCE runc cannot lower the score, and a sandbox never starts.
-_CONTAINERD: Final = """version = 2
-[plugins."io.containerd.internal.v1.opt"]
-  path = "/var/lib/containerd/opt"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "localhost/pause:1"
-  restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "{folder}/cni"
-"""
 
 
 @dataclass(frozen=True)
@@ -56,40 +43,45 @@ class Node:
     def start(self) -> None:
         """Switch it on: for the first time, or again after `kill` with what its disk has kept."""
         place = self.place
+        if not place.folder.exists():
+            lay_disk(place, self.binaries)
         place.start(self.binaries.pause, network_of=self.control)
-        self._write_configuration()
         self._make_cgroup()
         place.run("ip", "address", "replace", f"{addresses.node(self.number)}/32", "dev", "lo")
-        place.serve("containerd", "containerd", "--config", place.folder / "containerd.toml")
-        wait_until(lambda: bool(place.run("ctr", "version")), f"containerd of {self.name}", place.log / "containerd")
-        self.load(self.binaries.pause_image)
+        containerd = Containerd(place)
+        containerd.start()
+        (containerd.networks / "pods.conflist").write_text(json.dumps(self._pod_network()))
+        (place.folder / "resolv.conf").write_text(f"nameserver {addresses.GATEWAY}\n")
         config = place.folder / "kubelet.json"
+        config.write_text(json.dumps(self._kubelet(), indent=1))
         kubeconfig = self.cluster / "kubeconfig"
         place.serve("kubelet", self.binaries.part("kubelet"), "--config", config, "--kubeconfig", kubeconfig,
                     "--hostname-override", self.name, "--node-ip", addresses.node(self.number))  # fmt: skip
 
     def load(self, image: Path) -> None:
         """Put an image on it: a file as `docker save` writes it."""
-        self.place.run("ctr", "--namespace", "k8s.io", "images", "import", image)
+        Containerd(self.place).load(image)
 
     def kill(self) -> None:
         """What a dead machine looks like: kubelet, containers and network gone at once."""
         self.place.kill()
         self._remove_cgroup()
 
-    def _write_configuration(self) -> None:
-        folder = self.place.folder
-        (folder / "cni").mkdir(exist_ok=True)
+    def _pod_network(self) -> dict[str, Any]:
         first, last = addresses.pods_of(self.number)
         pods = {"subnet": addresses.PODS, "rangeStart": first, "rangeEnd": last, "gateway": addresses.GATEWAY}
-        ipam = {"type": "host-local", "dataDir": "/run/pod-addresses", "ranges": [[pods]], "routes": [{"dst": "0.0.0.0/0"}]}
-        bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "ipMasq": True, "hairpinMode": True, "ipam": ipam}
+        everywhere = [{"dst": "0.0.0.0/0"}]
+        ipam = {"type": "host-local", "dataDir": "/run/pod-addresses", "ranges": [[pods]], "routes": everywhere}
+        bridge = {
+            "type": "bridge",
+            "bridge": "pods",
+            "isGateway": True,
+            "ipMasq": True,
+            "hairpinMode": True,
+            "ipam": ipam,
+        }
         ports = {"type": "portmap", "capabilities": {"portMappings": True}}
-        network = {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, ports]}
-        (folder / "cni" / "pods.conflist").write_text(json.dumps(network))
-        (folder / "containerd.toml").write_text(_CONTAINERD.format(folder=folder))
-        (folder / "resolv.conf").write_text(f"nameserver {addresses.GATEWAY}\n")
-        (folder / "kubelet.json").write_text(json.dumps(self._kubelet(), indent=1))
+        return {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, ports]}
 
     def _kubelet(self) -> dict[str, Any]:
         authority = self.cluster / "pki" / "ca.crt"
@@ -123,9 +115,16 @@ class Node:
         return [each / self._cgroup for each in sorted(_CGROUPS.iterdir()) if each.is_dir() and not each.is_symlink()]
 
     def _make_cgroup(self) -> None:
+        delegated = _CGROUPS / "cgroup.subtree_control"  # version 2: what a new group can count and limit
+        if delegated.exists():
+            controllers = (_CGROUPS / "cgroup.controllers").read_text().split()
+            delegated.write_text(" ".join(f"+{each}" for each in controllers))
         for folder in self._cgroup_folders():
             folder.mkdir(exist_ok=True)
-            for file in ("cpuset.mems", "cpuset.cpus"):  # version 1: empty in a new group, and nothing starts in it then
+            for file in (
+                "cpuset.mems",
+                "cpuset.cpus",
+            ):  # version 1: empty in a new group, and nothing starts in it then
                 if (folder / file).exists() and (folder.parent / file).exists():
                     (folder / file).write_text((folder.parent / file).read_text())
 
@@ -135,23 +134,3 @@ class Node:
                 each.rmdir()
             if folder.exists():
                 folder.rmdir()
-
-    def remove(self) -> None:
-        """It is over for good: its disk too."""
-        self.kill()
-        shutil.rmtree(self.place.folder, ignore_errors=True)
-
-
-def wait_until(true: Callable[[], bool], what: str, log: Path, within_s: float = 60) -> None:
-    """Raises RuntimeError with the last lines of the log where it does not become true."""
-    end = time.monotonic() + within_s
-    while True:
-        try:
-            if true():
-                return
-            problem = ""
-        except RuntimeError as error:
-            problem = f"{error}\n"
-        if time.monotonic() > end:
-            raise RuntimeError(f"{what} did not come up in {within_s:.0f} s\n{problem}{tail_of(log)}")
-        time.sleep(0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,16 @@ from typing import Final
 NAMESPACE: Final = "kubeflow"
 DEPLOYMENT: Final = "deployment/training-operator"
 _UPSTREAM: Final = "ghcr.io/kubeflow/training-v1/training-operator"
+#: The webhook refuses it, and nothing else does: its container has not the one name that a TFJob's has.
 _WRONG: Final = {
     "apiVersion": "kubeflow.org/v1",
     "kind": "TFJob",
-    "metadata": {"name": "yurt-asks-for-the-webhook", "namespace": "default"},
-    "spec": {"tfReplicaSpecs": {}},
+    "metadata": {"name": "is-the-webhook-there", "namespace": "default"},
+    "spec": {
+        "tfReplicaSpecs": {
+            "Worker": {"replicas": 1, "template": {"spec": {"containers": [{"name": "wrong", "image": "none"}]}}}
+        }
+    },
 }
 
 Kubectl = Callable[..., str]
@@ -26,7 +32,9 @@ def install(kubectl: Kubectl, manifests: Path, scratch: Path) -> None:
     """Until it runs and its webhook answers: before that a create fails, or is let through unseen."""
     shutil.copytree(manifests, scratch / "manifests", dirs_exist_ok=True)
     image = {"name": _UPSTREAM, "newName": "localhost/training-operator", "newTag": "1"}
-    (scratch / "kustomization.yaml").write_text(json.dumps({"resources": ["manifests/overlays/standalone"], "images": [image]}))
+    (scratch / "kustomization.yaml").write_text(
+        json.dumps({"resources": ["manifests/overlays/standalone"], "images": [image]})
+    )
     kubectl("apply", "--server-side", "-k", scratch)
     wait_until_it_serves(kubectl)
 
@@ -34,7 +42,16 @@ def install(kubectl: Kubectl, manifests: Path, scratch: Path) -> None:
 def stop(kubectl: Kubectl) -> None:
     """Until no pod of it is left."""
     kubectl("-n", NAMESPACE, "scale", DEPLOYMENT, "--replicas=0")
-    kubectl("-n", NAMESPACE, "wait", "--for=delete", "pod", "-l", "control-plane=kubeflow-training-operator", "--timeout=60s")
+    kubectl(
+        "-n",
+        NAMESPACE,
+        "wait",
+        "--for=delete",
+        "pod",
+        "-l",
+        "control-plane=kubeflow-training-operator",
+        "--timeout=60s",
+    )
 
 
 def start(kubectl: Kubectl) -> None:
@@ -47,12 +64,18 @@ def wait_until_it_serves(kubectl: Kubectl, within_s: float = 120) -> None:
     """Raises RuntimeError where it does not."""
     kubectl("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, f"--timeout={within_s:.0f}s")
     end = time.monotonic() + within_s
-    while (said := _ask(kubectl)) is not None:
+    while "denied the request" not in (said := _answer(kubectl)):
         if time.monotonic() > end:
             raise RuntimeError(f"the training operator's webhook does not answer: {said}")
         time.sleep(0.2)
 
 
-def _ask(kubectl: Kubectl) -> str | None:
-    """None once a request reaches the webhook: what else was said."""
-    return None
+def _answer(kubectl: Kubectl) -> str:
+    """What is said to a wrong TFJob that is created for show."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(_WRONG, file)
+        file.flush()
+        try:
+            return kubectl("create", "--dry-run=server", "--filename", file.name)
+        except RuntimeError as error:
+            return str(error)

@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,8 @@ _TUNABLES: Final = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
 }
+#: Nothing of whoever raises it gets in, a proxy or a kubeconfig.
+_ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,13 @@ class Place:
         lines.append(f"mount --make-rshared /; mv {self._record}.new {self._record}; exec {pause}")
         enter = ["nsenter", f"--net=/proc/{network_of.first}/ns/net"] if network_of else []
         unshare = ["unshare", "--pid", "--mount", "--fork", "--kill-child", *([] if network_of else ["--net"])]
-        with (self.log / "place").open("wb") as log:
-            process = subprocess.Popen(
-                [*enter, *unshare, "sh", "-c", "\n".join(lines)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+        log = self.log / "place"
+        with log.open("wb") as file:
+            command = ["setsid", "--fork", *enter, *unshare, "sh", "-c", "\n".join(lines)]
+            subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/", env=_ENVIRONMENT, check=True
             )
-        end = time.monotonic() + 20
-        while not self._record.exists():
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"no namespaces for {self.name}: {(self.log / 'place').read_text().strip()}")
-            time.sleep(0.01)
+        wait_until(self._record.exists, f"a place for {self.name}", log, within_s=20)
 
     @property
     def first(self) -> int | None:
@@ -93,16 +89,16 @@ class Place:
         while self.first is not None:
             time.sleep(0.01)
 
-    def inside(self, *command: str | Path) -> list[str]:
-        """The command that runs this one in it."""
-        enter = ["nsenter", "--target", str(self.first), "--pid", "--mount", "--net", "--"]
-        return [*enter, *map(str, command)]
-
     def run(self, *command: str | Path) -> str:
         """Run a command in it to its end. Raises RuntimeError with what it said where it fails."""
-        done = subprocess.run(self.inside(*command), capture_output=True, text=True, check=False)
+        enter = ["nsenter", "--target", str(self.first), "--pid", "--mount", "--net", "--"]
+        done = subprocess.run(
+            [*enter, *map(str, command)], capture_output=True, text=True, cwd="/", env=_ENVIRONMENT, check=False
+        )
         if done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command[:4]))} in {self.name}: {(done.stderr or done.stdout).strip()}")
+            raise RuntimeError(
+                f"{' '.join(map(str, command[:4]))} in {self.name}: {(done.stderr or done.stdout).strip()}"
+            )
         return done.stdout
 
     def serve(self, name: str, *command: str | Path) -> None:
@@ -119,14 +115,23 @@ class Place:
             f"[ $n -lt 100 ] || kill -9 $pid; done 2>/dev/null; rm /run/{name}.pid",
         )  # fmt: skip
 
-    def serves(self, name: str) -> bool:
-        """Whether that process runs."""
-        return subprocess.run(
-            self.inside("sh", "-c", f"read pid </run/{name}.pid && kill -0 $pid"), capture_output=True, check=False
-        ).returncode == 0
+
+def wait_until(true: Callable[[], bool], what: str, log: Path, within_s: float = 60) -> None:
+    """Raises RuntimeError with the last lines of the log where it does not become true."""
+    end = time.monotonic() + within_s
+    while True:
+        try:
+            if true():
+                return
+            problem = ""
+        except RuntimeError as error:
+            problem = f"{error}\n"
+        if time.monotonic() > end:
+            raise RuntimeError(f"{what} did not come up in {within_s:.0f} s\n{problem}{_tail_of(log)}")
+        time.sleep(0.1)
 
 
-def tail_of(log: Path, lines: int = 5) -> str:
+def _tail_of(log: Path, lines: int = 5) -> str:
     """The last lines of a log, for a message."""
     text: Sequence[str] = log.read_text(errors="replace").splitlines() if log.exists() else ["(no log)"]
     return "\n".join(text[-lines:])

@@ -13,36 +13,28 @@ from typing import Final
 
 from tests.support import docker_image
 from tests.support.kubernetes import images
-from tests.support.kubernetes.binaries import home
 
+#: /bin/sh, a few tools, and python3 with its standard library.
 PYTHON: Final = "localhost/yurt-test-python:1"
+#: That, with TensorFlow and all that it requires on PYTHONPATH.
 TENSORFLOW: Final = "localhost/yurt-test-tensorflow:1"
 _CONFIG: Final = {"Env": [f"PYTHONPATH={docker_image.PACKAGES}", "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp"]}
-#: What `import tensorflow` and training never read: two thirds of its files.
-_LEFT_OUT: Final = ("tensorflow/include", "tensorflow/lite/", "tensorboard_data_server", "clang")
+#: Of what TensorFlow requires, what importing it and training never read.
+_LEFT_OUT: Final = ("tensorflow/include", "tensorboard_data_server", "clang", "..")
 
 
-def python() -> Path:
-    """The file of the image `PYTHON`: /bin/sh, a few tools, python3."""
-    return _made("python", PYTHON, [_root])
+def version() -> str:
+    """Another text when the images would be others."""
+    sources = b"".join(Path(str(each.__file__)).read_bytes() for each in (sys.modules[__name__], docker_image, images))
+    return f"{sys.version} {_required()} {hashlib.sha256(sources).hexdigest()}"
 
 
-def tensorflow() -> Path:
-    """The file of the image `TENSORFLOW`: that, with TensorFlow and all that it needs on PYTHONPATH."""
-    return _made("tensorflow", TENSORFLOW, [_root, _packages])
-
-
-def _made(kind: str, name: str, layers: list[images.Layer]) -> Path:
-    digest = hashlib.sha256(f"{sys.version} {_needed() if kind == 'tensorflow' else ''}".encode())
-    for file in (__file__, docker_image.__file__, images.__file__):
-        digest.update(Path(file).read_bytes())
-    file = home() / "images" / f"{kind}-{digest.hexdigest()[:12]}.tar"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for old in file.parent.glob(f"{kind}-*.tar"):
-            old.unlink()
-        images.write_layers(file, name, layers, _CONFIG)
-    return file
+def write(folder: Path) -> list[Path]:
+    """Their files, as `docker save` writes them: 0.1 and 1.2 GB."""
+    python, tensorflow = folder / "python.tar", folder / "tensorflow.tar"
+    images.write_layers(python, PYTHON, [_root], _CONFIG)
+    images.write_layers(tensorflow, TENSORFLOW, [_root, _packages], _CONFIG)
+    return [python, tensorflow]
 
 
 def _root(archive: tarfile.TarFile) -> None:
@@ -50,18 +42,16 @@ def _root(archive: tarfile.TarFile) -> None:
 
 
 def _packages(archive: tarfile.TarFile) -> None:
-    for name in _needed():
-        for file in importlib.metadata.distribution(name.partition("==")[0]).files or ():
-            path = str(file)
-            if path.startswith((*_LEFT_OUT, "..")) or path.endswith((".pyc", ".h", ".a")):
-                continue
-            archive.add(str(file.locate()), f"{docker_image.PACKAGES.lstrip('/')}/{path}", recursive=False)
+    for name in _required():
+        for file in importlib.metadata.distribution(name).files or ():
+            if not str(file).startswith(_LEFT_OUT) and file.suffix not in (".pyc", ".h", ".a"):
+                archive.add(str(file.locate()), f"{docker_image.PACKAGES}/{file}", recursive=False)
 
 
-def _needed() -> list[str]:
-    """TensorFlow, legacy Keras and what they require, as name==version."""
-    found: dict[str, str] = {}
+def _required() -> dict[str, str]:
+    """TensorFlow, legacy Keras and what they require: names of distributions and their versions."""
     distributions = importlib.metadata.packages_distributions()  # tensorflow may be had as tensorflow_cpu
+    found: dict[str, str] = {}
     ask = [*distributions["tensorflow"], *distributions["tf_keras"]]
     while ask:
         name = re.sub(r"[-_.]+", "-", ask.pop().lower())
@@ -70,8 +60,7 @@ def _needed() -> list[str]:
         try:
             distribution = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            continue  # of another platform, or an extra
+            continue  # for another platform, or had under another name
         found[name] = distribution.version
-        plain = [each for each in distribution.requires or () if "extra ==" not in each]
-        ask += [re.match(r"[A-Za-z0-9._-]+", each)[0] for each in plain]
-    return [f"{name}=={version}" for name, version in sorted(found.items())]
+        ask += [re.split(r"[^\w.-]", each)[0] for each in distribution.requires or () if "extra ==" not in each]
+    return dict(sorted(found.items()))

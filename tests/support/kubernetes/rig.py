@@ -6,17 +6,16 @@ folder records which processes it lives by, and who raised it.
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.kubernetes import binaries, operator
 from tests.support.kubernetes.control import ControlPlane
-from tests.support.kubernetes.node import Node, wait_until
-from tests.support.kubernetes.place import Place
+from tests.support.kubernetes.link import Link
+from tests.support.kubernetes.node import Node
+from tests.support.kubernetes.place import Place, wait_until
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Rig:
 
     @property
     def control(self) -> ControlPlane:
-        return ControlPlane(self.folder, int((self.folder / "link").read_text()), binaries.build())
+        return ControlPlane(self.folder, binaries.build())
 
     @property
     def nodes(self) -> list[Node]:
@@ -53,12 +52,10 @@ class Rig:
         """
         if self.folder.exists():
             raise RuntimeError(f"the rig {self.name} is up already, or was not taken down: down {self.name}")
-        binaries.build()
         self.folder.mkdir(parents=True)
         try:
             if owner is not None:
                 (self.folder / "owner").write_text(f"{owner} {_start_of(owner)}")
-            (self.folder / "link").write_text(str(_free_link()))
             self.control.start()
             for number in range(1, nodes + 1):
                 self._node(number).start()
@@ -82,7 +79,6 @@ class Rig:
 
     def install_operator(self) -> None:
         """The training operator, until its webhook answers."""
-        self.load(binaries.build().operator_image)
         operator.install(self.control.kubectl, binaries.build().operator_manifests, self.folder / "operator")
 
     def kill_node(self, number: int) -> None:
@@ -105,7 +101,10 @@ class Rig:
         """End it and remove what it had. Fine too where there is little or nothing of it."""
         for node in self.nodes:
             node.kill()
-        Place("control", self.folder / "control").kill()
+        control = Place("control", self.folder / "control")
+        if control.first is not None and (self.folder / "link").exists():
+            Link.of(self.folder).remove()
+        control.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -133,15 +132,8 @@ def sweep() -> None:
             rig.down()
 
 
-def _free_link() -> int:
-    known = {each["ifname"] for each in json.loads(subprocess.check_output(["ip", "-json", "link"]))}
-    return next(number for number in range(256) if f"yurt-rig{number}" not in known)
-
-
 def _start_of(pid: int) -> str:
     try:
         return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[19]
     except (FileNotFoundError, ProcessLookupError):
         return "ended"
-
-

@@ -70,7 +70,7 @@ class DockerEngine:
             self._connected = Daemon()
         return self._connected
 
-    def facts(self) -> ground.Ground:
+    def facts(self, options: BaseModel) -> ground.Ground:  # noqa: ARG002 - one daemon
         """The daemon's machine; where no daemon is, this one: a run can be rendered anywhere."""
         try:
             return ground.look(self._daemon.info())
@@ -87,7 +87,7 @@ class DockerEngine:
             return options.store_host or "127.0.0.1"
         self._run = run.run_id
         if options.network is None:
-            self._daemon.create_network(render.network(run, self.facts()))
+            self._daemon.create_network(render.network(run, self.facts(options)))
             self._own_network = True
         name = options.network or run.run_id
         address = options.store_host or self._daemon.gateway(name)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from yurt.engines.kubernetes import kinds
 from yurt.engines.kubernetes.kinds import Kind, kind_of
 from yurt.engines.kubernetes.session import Answer, Session, Stream, Unreachable
 from yurt.errors import EngineError
@@ -42,8 +43,9 @@ class Expired(EngineError):
 class Client:
     """Calls of one cluster. Safe to share between threads. Every method raises KubernetesError or Unreachable."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, patience_s: float = PATIENCE_S) -> None:
         self.session = session
+        self._patience_s = patience_s
         #: Requests sent, for who wants to know what watching costs.
         self.requests = 0
 
@@ -84,13 +86,19 @@ class Client:
         return found
 
     def apply(
-        self, value: Mapping[str, Any], namespace: str | None = None, *, dry_run: bool = False, force: bool = True
+        self,
+        value: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        kind: Kind | None = None,
+        dry_run: bool = False,
+        force: bool = True,
     ) -> dict[str, Any]:
         """Make an object what `value` says of it, by the server's own merge (server-side apply)."""
         query = {"fieldManager": MANAGER, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
         name = value["metadata"]["name"]
         space = value["metadata"].get("namespace") or namespace or self.namespace
-        path = kind_of(value).path(space, name)
+        path = (kind or kind_of(value)).path(space, name)
         found: dict[str, Any] = self._call("PATCH", path, query, value, content_type="application/apply-patch+yaml")
         return found
 
@@ -115,24 +123,33 @@ class Client:
             body["gracePeriodSeconds"] = grace_s
         self._call("DELETE", kind.path(namespace or self.namespace, name), None, body, missing={})
 
-    def may(self, verb: str, kind: Kind, part: str = "", namespace: str | None = None) -> bool:
-        """Whether this account may do it (SelfSubjectAccessReview: everybody may ask)."""
+    def may(
+        self, verb: str, kind: Kind, part: str = "", namespace: str | None = None, *, account: str | None = None
+    ) -> bool:
+        """Whether this account may do it, which everybody may ask; or another's (``system:serviceaccount:NS:NAME``)."""
         what = {"verb": verb, "group": kind.group, "resource": kind.plural, "subresource": part}
         if kind.namespaced:
             what["namespace"] = namespace or self.namespace
+        review = kinds.OWN_ACCESS_REVIEW if account is None else kinds.ACCESS_REVIEW
         body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": what},
+            "apiVersion": review.api,
+            "kind": review.name,
+            "spec": {"resourceAttributes": what, **({"user": account} if account else {})},
         }
-        answer = self._call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", None, body)
+        answer = self._call("POST", review.path(""), None, body)
         return bool(answer.get("status", {}).get("allowed"))
 
     def serves(self, kind: Kind) -> bool:
         """Whether the API server has this kind in this version."""
-        path = f"/apis/{kind.api}" if "/" in kind.api else f"/api/{kind.api}"
-        found = self._call("GET", path, missing={})
-        return any(each["name"] == kind.plural for each in found.get("resources", ()))
+        return self.kind(kind.api, kind.name) is not None
+
+    def kind(self, api: str, name: str) -> Kind | None:
+        """As the API server has it; None where it has none of this name in this version."""
+        path = f"/apis/{api}" if "/" in api else f"/api/{api}"
+        for each in self._call("GET", path, missing={}).get("resources", ()):
+            if each["kind"] == name and "/" not in each["name"]:
+                return Kind(api, name, each["name"], namespaced=each["namespaced"])
+        return None
 
     def watch(
         self, kind: Kind, version: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
@@ -169,7 +186,7 @@ class Client:
         content_type: str = "application/json",
         missing: Any = ...,
     ) -> Any:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + self._patience_s
         pause_s = 0.25
         while True:
             try:

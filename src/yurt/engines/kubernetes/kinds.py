@@ -36,6 +36,7 @@ CONFIG_MAP: Final = Kind("v1", "ConfigMap", "configmaps")
 EVENT: Final = Kind("v1", "Event", "events")
 CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 QUOTA: Final = Kind("v1", "ResourceQuota", "resourcequotas")
+LIMIT_RANGE: Final = Kind("v1", "LimitRange", "limitranges")
 SERVICE_ACCOUNT: Final = Kind("v1", "ServiceAccount", "serviceaccounts")
 NAMESPACE: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODE: Final = Kind("v1", "Node", "nodes", namespaced=False)
@@ -49,12 +50,17 @@ CLUSTER_ROLE_BINDING: Final = Kind(
     "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
 )
 STORAGE_CLASS: Final = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)
+CSI_DRIVER: Final = Kind("storage.k8s.io/v1", "CSIDriver", "csidrivers", namespaced=False)
 CRD: Final = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 VALIDATING_WEBHOOK: Final = Kind(
     "admissionregistration.k8s.io/v1",
     "ValidatingWebhookConfiguration",
     "validatingwebhookconfigurations",
     namespaced=False,
+)
+ACCESS_REVIEW: Final = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+OWN_ACCESS_REVIEW: Final = Kind(
+    "authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )
 TFJOB: Final = Kind("kubeflow.org/v1", "TFJob", "tfjobs")
 POD_GROUP: Final = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")

@@ -8,6 +8,8 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from yurt.engines.kubernetes.merging import merged
+from yurt.engines.kubernetes.names import KEEPER
 from yurt.engines.travel.options import TravelOptions
 
 #: Beginnings of variables that are Yurt's.
@@ -18,6 +20,12 @@ Objects = tuple[Mapping[str, Any], ...]
 AUTO: Final = "auto"
 TFJOB: Final = "tfjob"
 NONE: Final = "none"
+
+#: What the pod that keeps a run's state has of that of all.
+_ALSO_KEEPERS: Final = frozenset({
+    "node_selector", "tolerations", "affinity", "priority_class", "image_pull_secrets", "image_pull_policy", "labels",
+    "annotations", "security_context", "pod_security_context",
+})  # fmt: skip
 
 
 class PodOptions(BaseModel):
@@ -133,8 +141,10 @@ class KubernetesOptions(TravelOptions, PodOptions):
         default=None,
         description="The account by which that pod submits a lost TFJob again; without it yurt-keeper, where it is.",
     )
-    roles: Mapping[Literal["chief", "worker", "ps", "evaluator"], PodOptions] = Field(
-        default_factory=dict, description="What one role's pods have beside that of all; lists are added."
+    roles: Mapping[Literal["chief", "worker", "ps", "evaluator", "keeper"], PodOptions] = Field(
+        default_factory=dict,
+        description="What one role's pods have beside that of all; lists are added. keeper: the pod that keeps the "
+        "run's state.",
     )
 
     @model_validator(mode="after")
@@ -146,17 +156,20 @@ class KubernetesOptions(TravelOptions, PodOptions):
         return self
 
     def of(self, role: str) -> PodOptions:
-        """What this role's pods have: its own beside that of all. Mappings are merged, lists added, the role's wins."""
+        """What this role's pods have: its own beside that of all. Mappings are merged, lists added, the role's wins.
+
+        The keeper, which is no task, has of that of all only what decides where a pod may be and as whom it runs.
+        """
         own = self.roles.get(role)  # type: ignore[call-overload]
-        merged: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for name in PodOptions.model_fields:
             common = getattr(self, name)
+            if role == KEEPER and name not in _ALSO_KEEPERS:
+                common = PodOptions.model_fields[name].get_default(call_default_factory=True)
             if own is None or name not in own.model_fields_set:
-                merged[name] = common
-            elif isinstance(common, Mapping):
-                merged[name] = {**common, **getattr(own, name)}
+                found[name] = common
             elif isinstance(common, tuple):
-                merged[name] = (*common, *getattr(own, name))
+                found[name] = (*common, *getattr(own, name))
             else:
-                merged[name] = getattr(own, name)
-        return PodOptions(**merged)
+                found[name] = merged(common, getattr(own, name))
+        return PodOptions(**found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ class Socket(Protocol):
 
     def recv(self, size: int) -> bytes: ...  # noqa: D102
     def sendall(self, data: bytes) -> None: ...  # noqa: D102
+    def shutdown(self, how: int) -> None: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -131,6 +133,7 @@ class Session:
         from kubernetes import client
         from kubernetes.stream import portforward
 
+        _be_quiet_about_broken_forwards()
         try:
             core = client.CoreV1Api(self._api)
             opened = portforward(
@@ -223,6 +226,20 @@ def open_session(context: str | None = None, namespace: str | None = None) -> Se
     namespace = namespace or found.get("context", {}).get("namespace") or "default"
     where = f"context {found['name']} ({configuration.host})"
     return _session(client.ApiClient, configuration, namespace, where, found["name"])
+
+
+def _be_quiet_about_broken_forwards() -> None:
+    """The client's threads raise where a forwarded connection breaks, and have closed it: its user sees that."""
+    before = threading.excepthook
+    if getattr(before, "of_yurt", False):
+        return
+
+    def hook(fault: threading.ExceptHookArgs) -> None:
+        if fault.thread is None or not fault.thread.name.startswith("Kubernetes port forward"):
+            before(fault)
+
+    hook.of_yurt = True  # type: ignore[attr-defined]
+    threading.excepthook = hook
 
 
 def _session(client: Any, configuration: Any, namespace: str, where: str, context: str | None) -> Session:

@@ -38,7 +38,7 @@ class LocalEngine:
         self._processes: dict[str, AgentProcess] = {}
         self._starts: dict[str, int] = {}
 
-    def facts(self) -> machine.Machine:
+    def facts(self, options: BaseModel) -> machine.Machine:  # noqa: ARG002 - one machine
         """This machine."""
         return machine.look()
 

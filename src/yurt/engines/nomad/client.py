@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -130,6 +130,32 @@ class NomadClient:
         """The names in a folder of an allocation; None where it cannot be had."""
         answer = self._call("GET", f"/v1/client/fs/ls/{alloc_id}", {"path": path}, right="read-fs", allowed=(404, 500))
         return [each["Name"] for each in json.loads(answer.body)] if answer.status == 200 else None
+
+    def folder(self, alloc_id: str, path: str) -> list[dict[str, Any]]:
+        """What is in a folder of an allocation: Name, Size in bytes, IsDir. Raises NomadError where it is gone."""
+        found: list[dict[str, Any]] = self._json("GET", f"/v1/client/fs/ls/{alloc_id}", {"path": path}, right="read-fs")
+        return found or []
+
+    def stream(self, alloc_id: str, path: str, offset: int) -> Iterator[bytes]:
+        """A file from byte `offset` on in pieces, however large it is; it may end early, as the connection does."""
+        pairs = {"region": self.address.region, "namespace": self.address.namespace}
+        query = {"path": path, "offset": str(offset), "origin": "start", "follow": "false"}
+        target = f"/v1/client/fs/stream/{alloc_id}"
+        self._drop()  # what is left of it after this answer is of no use to other calls
+        connection = self._connection()
+        try:
+            headers = {"X-Nomad-Token": self.address.token} if self.address.token else {}
+            known = {k: v for k, v in {**pairs, **query}.items() if v is not None}
+            connection.request("GET", f"{target}?{urlencode(known)}", headers=headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                answer = _Answer(response.status, response.read())
+                raise self._refusal(answer, "GET", target, "read-fs")
+            yield from _pieces(response)
+        except (OSError, http.client.HTTPException) as broken:
+            raise self._unreachable(broken) from broken
+        finally:
+            self._drop()
 
     # How.
 
@@ -293,6 +319,28 @@ def _data(frames: str) -> bytes:
             break  # the stream broke: the rest is asked for again
         found += base64.b64decode(frame.get("Data") or "")
     return found
+
+
+def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """As `_data`, of an answer that is still coming."""
+    decoder, text = json.JSONDecoder(), ""
+    while True:
+        try:
+            came = response.read1(1 << 16)
+        except http.client.IncompleteRead:
+            return
+        text += came.decode("ascii", errors="replace")
+        at = 0
+        while at < len(text):
+            try:
+                frame, at = decoder.raw_decode(text, at)
+            except ValueError:
+                break
+            if data := base64.b64decode(frame.get("Data") or ""):
+                yield data
+        text = text[at:]
+        if not came:
+            return
 
 
 def _name(job_id: str) -> str:

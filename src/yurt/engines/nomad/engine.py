@@ -16,6 +16,7 @@ from yurt.engines.base import Allocation, AllocationState, Capabilities, Place, 
 from yurt.engines.nomad import fit, render
 from yurt.engines.nomad.address import NomadError, from_environment
 from yurt.engines.nomad.client import NomadClient
+from yurt.engines.nomad.fetch import fetch_folder, model_path
 from yurt.engines.nomad.logs import Cursor, TaskLog
 from yurt.engines.nomad.nodes import Cluster, node_of
 from yurt.engines.nomad.options import NomadOptions
@@ -60,8 +61,10 @@ class NomadEngine:
         self.notes: list[str] = []
         self.on_handle: Callable[[], None] = lambda: None
 
-    def facts(self) -> Cluster:
-        """The cluster's nodes; without a cluster none, and why."""
+    def facts(self, options: BaseModel) -> Cluster:
+        """The nodes of the region that the options name; without a cluster none, and why."""
+        assert isinstance(options, NomadOptions)
+        self._go_to(options)
         try:
             nodes = tuple(node_of(self._client.node(each["ID"])) for each in self._client.nodes())
             self._cluster = Cluster(nodes, self._client.version())
@@ -73,12 +76,16 @@ class NomadEngine:
         """See `yurt.engines.nomad.render`."""
         assert isinstance(options, NomadOptions)
         self._options = options
+        self._go_to(options)
+        self._output = run.output
+        return render.render(run, place, options, facts)
+
+    def _go_to(self, options: NomadOptions) -> None:
+        """Speak to the region and the namespace that the job names from now on."""
         if options.region or options.namespace:
             address = self._client.address
             region, namespace = options.region or address.region, options.namespace or address.namespace
             self._client = NomadClient(replace(address, region=region, namespace=namespace))
-        self._output = run.output
-        return render.render(run, place, options, facts)
 
     def prepare(self, run: RunSpec, options: BaseModel) -> str:
         """The store is Consul."""
@@ -165,6 +172,17 @@ class NomadEngine:
         with self._lock:
             data = log.read()
         return data, log.cursor.position
+
+    def fetch_model(self, task: str, saves_to: str | None, folder: Path) -> None:
+        """From the task's last allocation, by Nomad's own API."""
+        assert self._job_id
+        last = newest(self._client.allocations(self._job_id)[0]).get(task)
+        if last is None:
+            raise EngineError(
+                f"Nomad keeps nothing of {self._job_id} any more, and its model went with the allocation of {task}",
+                hint="an output in the job file keeps the models of runs to come",
+            )
+        fetch_folder(self._client, last, model_path(render.TASK, saves_to), folder)
 
     def cancel(self) -> None:
         """End the job and wait until its allocations are gone; those on nodes that do not answer are not waited for.

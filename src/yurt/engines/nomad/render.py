@@ -6,7 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -196,7 +196,11 @@ def _group(
 def _driver_config(run: RunSpec, options: NomadOptions) -> dict[str, Any]:
     # -I -S: neither the node's variables nor site-packages change the agent
     start = ["-I", "-S", "${NOMAD_TASK_DIR}/start.py"]
-    config: dict[str, Any] = {"command": in_config(options.python), "args": start}
+    command, arguments = options.python, start
+    if options.driver == "exec" and any(_inside(command, volume.path) for volume in options.volumes.values()):
+        # Nomad looks for a task's program in its chroot, where no volume is yet (1.0.18)
+        command, arguments = "/usr/bin/env", [in_config(command), *start]
+    config: dict[str, Any] = {"command": in_config(command), "args": arguments}
     if options.driver == "docker":
         if run.image is None:
             raise UsageError("Nomad's driver docker needs an image", hint="give the job one: image: NAME")
@@ -204,6 +208,10 @@ def _driver_config(run: RunSpec, options: NomadOptions) -> dict[str, Any]:
         if options.network == "host":  # a group's host network alone leaves the container on Docker's own
             config["network_mode"] = "host"
     return {**config, **options.config}
+
+
+def _inside(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_relative_to(folder)
 
 
 def _order(run: RunSpec, role: str, task: TaskSpec, place: Place, options: NomadOptions) -> str:

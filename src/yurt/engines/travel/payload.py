@@ -6,6 +6,8 @@ And the job's files, where they are small.
 from __future__ import annotations
 
 import base64
+import contextlib
+import gzip
 import io
 import json
 import tarfile
@@ -13,17 +15,15 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 from yurt.errors import EngineError
 
 #: Of xz: 0.1 s for Yurt's own modules, and 220 kB; its own choice takes 2 s for 175 kB.
 _PRESET: Final = 0
-#: What is needed beside the agent's modules: the publisher, and what makes a node ready.
-_PACKAGES: Final = {
-    "yurt/storage": Path(__file__).parents[2] / "storage",
-    "yurt/engines/travel/place": Path(__file__).with_name("place"),
-}
+#: What is needed beside the agent's modules, in the package: the publisher, and what makes a node ready.
+_PACKAGES: Final = ("storage", "engines/travel/place")
+_YURT: Final = Path(__file__).parents[2]
 #: What a node makes ready: nothing but the files that travel in the job.
 NOTHING: Final[Mapping[str, Any]] = {"files": None, "requirements": None, "on_top": False, "cache_folder": None}
 
@@ -33,12 +33,16 @@ class Room:
     """How much travels inside what an engine is sent: `largest_bytes` of base64 in `copies` of it together.
 
     `engine` is its name under ``engines:``, `inside` says in words where it would be, for whom it is too large.
+    `packages` are the engine's own that travel too, as folders in Yurt's. `compression` is tarfile's word: not every
+    image's Python can read xz.
     """
 
     engine: str
     inside: str
     largest_bytes: int
     copies: int = 1
+    packages: tuple[str, ...] = ()
+    compression: Literal["xz", "gz"] = "xz"
 
     def holds(self, archive_bytes: int) -> bool:
         """Whether files packed to so many bytes fit."""
@@ -53,8 +57,8 @@ def payload(agent: Path, files: Path | None, room: Room, ready: Mapping[str, Any
     same sources give the same text. Raises EngineError where it is too large.
     """
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:xz", preset=_PRESET, format=tarfile.PAX_FORMAT) as tar:
-        for name, data in _modules(agent):
+    with _archive(buffer, room.compression) as tar:
+        for name, data in _modules(agent, room.packages):
             _add(tar, f"lib/{name}", io.BytesIO(data), len(data), 0o644)
         text = json.dumps(ready, sort_keys=True).encode()
         _add(tar, "lib/ready.json", io.BytesIO(text), len(text), 0o644)
@@ -82,14 +86,28 @@ def _in_base64(archive: bytes, room: Room) -> str:
     return text
 
 
-def _modules(agent: Path) -> Iterator[tuple[str, bytes]]:
+@contextlib.contextmanager
+def _archive(buffer: io.BytesIO, compression: str) -> Iterator[tarfile.TarFile]:
+    """A new one, the same bytes for the same content: gzip's own header has the time in it unless it is told one."""
+    if compression == "xz":
+        with tarfile.open(fileobj=buffer, mode="w:xz", preset=_PRESET, format=tarfile.PAX_FORMAT) as tar:
+            yield tar
+        return
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        yield tar
+
+
+def _modules(agent: Path, packages: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(agent) as archive:
         for name in archive.namelist():
             if name.startswith("yurt/") and name.endswith(".py"):  # compiled by the node's own Python
                 yield name, archive.read(name)
-    for package, folder in _PACKAGES.items():
-        for path in sorted(folder.glob("*.py")):
-            yield f"{package}/{path.name}", path.read_bytes()
+    for package in (*_PACKAGES, *packages):
+        for path in sorted((_YURT / package).glob("*.py")):
+            yield f"yurt/{package}/{path.name}", path.read_bytes()
 
 
 def _add_files(tar: tarfile.TarFile, files: Path) -> None:

@@ -1,0 +1,266 @@
+"""The Kubernetes engine: glue of what it renders, sends and watches."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel
+
+from yurt.contract.spec import RunSpec
+from yurt.engines.base import Allocation, Capabilities, Place, StoreAt
+from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render
+from yurt.engines.kubernetes.client import Client
+from yurt.engines.kubernetes.forwarding import Forwarding
+from yurt.engines.kubernetes.ground import Ground, look_at
+from yurt.engines.kubernetes.listing import last_words, listed
+from yurt.engines.kubernetes.logs import Cursor, TaskLog
+from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.pods import PodWatch
+from yurt.engines.kubernetes.room import ROOM
+from yurt.engines.kubernetes.session import Socket, Unreachable, open_session
+from yurt.engines.kubernetes.states import allocations, is_going
+from yurt.engines.travel.travelling import Parcel, remove, travelling
+from yurt.errors import EngineError, RunNotFound, UsageError
+from yurt.kv.run_index import Entry
+
+#: Seconds that the end of a run's pods is waited for, beyond their grace time.
+_GONE_S: Final = 40.0
+_PAUSE_S: Final = 0.25
+
+
+class KubernetesEngine:
+    """Runs tasks as pods of a TFJob, or of Indexed Jobs. One object serves one run."""
+
+    name: ClassVar[str] = "kubernetes"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        store=StoreAt.AGENT,
+        brings_back=True,
+        machines=True,
+        images=True,
+        holds_memory=True,
+        holds_cpus=True,
+        gpus=True,
+    )
+    options: ClassVar[type[BaseModel]] = KubernetesOptions
+
+    def __init__(self) -> None:
+        self._options = KubernetesOptions()
+        self._opened: Client | None = None
+        self._run: str | None = None
+        self._spec: RunSpec | None = None
+        self._namespace = ""
+        self._token = ""
+        self._parcel: Parcel | None = None
+        self._ours = True  # whether the run's end here is its end in the cluster
+        self._watch: PodWatch | None = None
+        self._logs: dict[str, TaskLog] = {}
+        self._forwarding: Forwarding | None = None
+        self.notes: list[str] = []
+        self.on_handle: Callable[[], None] = lambda: None
+
+    # Before a run.
+
+    def facts(self, options: BaseModel) -> Ground:
+        """What the cluster is like; without a cluster nothing, and why."""
+        assert isinstance(options, KubernetesOptions)
+        self._options = options
+        try:
+            return look_at(self._client, options)
+        except UsageError:
+            raise
+        except EngineError as error:
+            return Ground(unknown=f"nothing is known of the cluster: {error}", namespace=options.namespace or "default")
+
+    def prepare(self, run: RunSpec, options: BaseModel) -> str:
+        """The store is in the cluster."""
+        raise EngineError(
+            f"{run.run_id} keeps its state in the cluster, not in the launcher ({type(options).__name__})"
+        )
+
+    def render(self, run: RunSpec, place: Place, options: BaseModel, facts: Any) -> Mapping[str, Any]:
+        """See `yurt.engines.kubernetes.render`. Raises UsageError for what the cluster would not take, or never run."""
+        assert isinstance(options, KubernetesOptions)
+        self._options, self._spec, self._token = options, run, place.token
+        if problems := checks.problems(run, options, facts):
+            first, *others = problems
+            raise UsageError(first, hint="; ".join(others) or None)
+        return render.render(run, place, options, facts)
+
+    def submit(self, request: Mapping[str, Any]) -> None:
+        """Make the run's objects, its owner first. Raises EngineError; `cancel` then removes what was made."""
+        assert self._spec
+        client = self._client
+        self._run, self._namespace = request["run"], request["namespace"]
+        self._follow({task.name: Cursor() for task in self._spec.tasks})
+        self.on_handle()
+        packed = travelling(
+            self._run, Path(request["agent"]), Path(request["files"]), ROOM, self._options, self._spec.output
+        )
+        self._parcel = packed.parcel
+        if self._parcel is not None:
+            self.on_handle()
+        owner, *others = render.with_payload(request["objects"], packed.text)
+        made = client.create(owner, self._namespace)
+        for value in render.owned(others, made["metadata"]["uid"]):
+            client.create(value, self._namespace)
+
+    # A run.
+
+    def handle(self) -> Mapping[str, Any]:
+        """What another process needs to take this run on where it is now: see `adopt`."""
+        return {
+            "run": self._run,
+            "context": self._client.session.context,
+            "namespace": self._namespace,
+            "token": self._token,
+            "logs": {task: asdict(log.cursor) for task, log in self._logs.items()},
+            "parcel": asdict(self._parcel) if self._parcel else None,
+            "ours": self._ours,
+        }
+
+    def adopt(self, handle: Mapping[str, Any]) -> None:
+        """Take on a run that another process has submitted."""
+        self._run, self._namespace, self._token = handle["run"], handle["namespace"], handle["token"]
+        self._ours = handle["ours"]
+        self._options = KubernetesOptions(context=handle["context"], namespace=handle["namespace"])
+        self._parcel = Parcel(**handle["parcel"]) if handle.get("parcel") else None
+        self._follow({task: Cursor(**value) for task, value in handle["logs"].items()})
+
+    def describe(self) -> list[Allocation]:
+        """The newest pod of each task as it was last seen; a task without one is pending, with the reason.
+
+        Raises Unreachable where the API server has not answered for a while.
+        """
+        if self._watch is None:
+            return []
+        self._watch.check()
+        for task, pods in self._watch.by_task().items():
+            for pod in pods if task in self._logs else ():
+                self._logs[task].take(pod)
+        return allocations(self._watch.pods(), list(self._logs))
+
+    def bring_back(self, task: str) -> None:
+        """Kubernetes does that itself."""
+        raise EngineError(f"Kubernetes brings {task} back itself")
+
+    def logs(self, task: str, offset: int) -> tuple[bytes, int]:
+        """The task's output over all its pods, one after another; it is read forward, once."""
+        log = self._logs[task]
+        if offset != log.cursor.position:
+            raise ValueError(f"the log of {task} is read forward: at {log.cursor.position}, not {offset}")
+        return log.read(), log.cursor.position
+
+    def cancel(self) -> None:
+        """Remove the run's objects and wait until its pods are gone; those on dead nodes are not waited for.
+
+        A run that is to be kept, or is another machine's, is only let go.
+        """
+        try:
+            if self._run is not None and self._ours and not self._options.keep:
+                self._remove(self._run)
+            if self._parcel is not None:
+                remove(self._parcel)
+                self._parcel = None
+        finally:
+            self._let_go()
+
+    # Its store, which is in the cluster.
+
+    def store(self) -> tuple[str, str]:
+        """A port of this machine that leads to the keeper, and the run's token."""
+        if self._forwarding is None:
+            self._forwarding = Forwarding(self._connect)
+        return self._forwarding.address, self._token
+
+    def last_words(self) -> Mapping[str, Any] | None:
+        """The keeper's termination message, once it has ended for good."""
+        if self._watch is None:
+            return None
+        for pod in self._watch.keepers() if self._watch else ():
+            if pod["status"].get("phase") in ("Succeeded", "Failed") and not is_going(pod):
+                return last_words(pod)
+        return None
+
+    def gone(self) -> bool:
+        """Whether the owner of the run's objects is not there any more, or is being removed."""
+        assert self._run
+        try:
+            owner = self._client.get(kinds.JOB, names.keeper(self._run), self._namespace)
+        except Unreachable:
+            return False
+        return owner is None or "deletionTimestamp" in owner["metadata"]
+
+    def take_over(self, run_id: str) -> RunSpec:
+        """Find a run by its owner in the namespace of the context, or raise RunNotFound."""
+        client = self._client
+        secret = client.get(kinds.SECRET, names.order(run_id))
+        if secret is None:
+            raise RunNotFound(f"{client.session.where} has no run {run_id} in the namespace {client.namespace}")
+        order = json.loads(base64.b64decode(secret["data"]["run.json"]))
+        spec = RunSpec.from_json(order["config"]["run"])
+        self._run, self._namespace, self._token = run_id, client.namespace, order["config"]["token"]
+        self._ours, self._spec = False, spec
+        self._follow({task.name: Cursor() for task in spec.tasks})
+        return spec
+
+    def runs(self) -> list[Entry]:
+        """By their owners, which carry what they are as an annotation, and their keepers' pods. Two requests."""
+        return listed(
+            self._client.list(kinds.JOB, labels=listing.SELECTOR)["items"],
+            self._client.list(kinds.POD, labels=listing.SELECTOR)["items"],
+        )
+
+    # How.
+
+    @property
+    def _client(self) -> Client:
+        if self._opened is None:
+            self._opened = Client(open_session(self._options.context, self._options.namespace))
+        return self._opened
+
+    def _follow(self, cursors: Mapping[str, Cursor]) -> None:
+        assert self._run
+        self._watch = PodWatch(self._client, self._namespace, f"{labels.RUN}={self._run}")
+        self._logs = {task: TaskLog(self._client, self._namespace, cursor) for task, cursor in cursors.items()}
+
+    def _connect(self) -> Socket:
+        for pod in self._watch.keepers() if self._watch else ():
+            if pod["status"].get("phase") == "Running" and not is_going(pod):
+                return self._client.session.forward(self._namespace, pod["metadata"]["name"], names.STORE_PORT)
+        raise Unreachable("the pod that keeps the run's state is not running")
+
+    def _remove(self, run_id: str) -> None:
+        client = self._client
+        client.delete(kinds.JOB, names.keeper(run_id), self._namespace)
+        end = time.monotonic() + _GONE_S
+        while time.monotonic() < end:
+            left = client.list(kinds.POD, self._namespace, labels=f"{labels.RUN}={run_id}")["items"]
+            if not any(_here(pod) for pod in left):
+                return
+            time.sleep(_PAUSE_S)
+
+    def _let_go(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+        for log in self._logs.values():
+            with contextlib.suppress(EngineError):
+                log.close()
+        if self._forwarding is not None:
+            self._forwarding.close()
+            self._forwarding = None
+
+
+def _here(pod: Mapping[str, Any]) -> bool:
+    """Whether it runs, or may: a pod of a dead node stays as it is until the node object goes."""
+    lost = any(
+        each["type"] == "DisruptionTarget" and each.get("reason") == "DeletionByTaintManager"
+        for each in pod["status"].get("conditions", ())
+    )
+    return not lost

@@ -1,0 +1,106 @@
+"""A run without any operator: an Indexed Job a role."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from yurt.contract.spec import RunSpec, TaskSpec
+from yurt.engines.kubernetes import labels, names
+from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.pod_template import VOLCANO, pod_template
+from yurt.engines.kubernetes.resources import resources
+
+#: Seconds beyond a run's deadline after which Kubernetes itself ends pods whose agents have not.
+_MARGIN_S: Final = 120
+#: Failures of pods beyond those that the agents count, until a job is given up.
+_FAILURES: Final = 6
+_MOST: Final = 2**31 - 1
+
+
+def jobs(run: RunSpec, roles: Sequence[Sequence[TaskSpec]], options: KubernetesOptions) -> list[dict[str, Any]]:
+    """One for each role; a role is its tasks."""
+    return [_job(run, tasks, options) for tasks in roles]
+
+
+def pod_group(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
+    """Volcano's group of all tasks: they start together, or none of them."""
+    scheduling = options.scheduling
+    spec = {
+        "minMember": scheduling.min_available or len(run.tasks),
+        "queue": scheduling.queue,
+        "priorityClassName": scheduling.priority_class,
+        "minResources": {name: str(amount) for name, amount in scheduling.min_resources.items()},
+    }
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": names.pod_group(run.run_id),
+            "labels": labels.of_object(run.run_id, "pod-group"),
+        },
+        "spec": {name: value for name, value in spec.items() if value},
+    }
+
+
+def _job(run: RunSpec, tasks: Sequence[TaskSpec], options: KubernetesOptions) -> dict[str, Any]:
+    role = tasks[0].role
+    own = options.of(role)
+    spec: dict[str, Any] = {
+        "completionMode": "Indexed",
+        "completions": len(tasks),
+        "parallelism": len(tasks),
+        "backoffLimit": failures(run),
+        **deadline(run),
+        **({"suspend": True} if suspended(options) else {}),
+        # No podFailurePolicy: with one, a pod on a dead node is not replaced before the node is removed.
+        "template": pod_template(
+            run,
+            role,
+            resources(tasks[0], own),
+            options,
+            labels.JOB_INDEX,
+            restart="Never",
+            account=own.service_account,
+            grouped=options.scheduling.by == VOLCANO,
+        ),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": names.job(run.run_id, role),
+            "labels": {**own.labels, **labels.of_object(run.run_id, role), **queue_labels(options)},
+        },
+        "spec": spec,
+    }
+
+
+def failures(run: RunSpec) -> int:
+    """How many pods may fail until Kubernetes gives up: more than the agents, who count restarts of the gang, allow.
+
+    One restart may cost all pods of the run, as when a node is lost.
+    """
+    return min((run.max_restarts + 1) * len(run.tasks) + _FAILURES, _MOST)
+
+
+def deadline(run: RunSpec) -> dict[str, int]:
+    """``activeDeadlineSeconds``, behind the deadline that the agents keep; nothing where the run has none."""
+    if run.deadline_s is None:
+        return {}
+    return {"activeDeadlineSeconds": min(math.ceil(run.deadline_s + run.grace_s) + _MARGIN_S, _MOST)}
+
+
+def suspended(options: KubernetesOptions) -> bool:
+    """Whether it is submitted but not started: Kueue starts what it admits."""
+    return options.suspend or options.scheduling.by == "kueue"
+
+
+def queue_labels(options: KubernetesOptions) -> dict[str, str]:
+    """By which Kueue takes an object into a queue."""
+    scheduling = options.scheduling
+    if scheduling.by != "kueue":
+        return {}
+    found = {labels.KUEUE_QUEUE: scheduling.queue, labels.KUEUE_PRIORITY: scheduling.priority_class}
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,67 @@
+"""Where a task's agent is: its configuration, completed with what only its pod knows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: The way of the training operator, whose pods have their own names as their host names.
+TFJOB: Final = "tfjob"
+
+
+def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    """The agent's configuration as JSON values.
+
+    `order` is the run's, as rendered; `variables` are the container's: YURT_POD, YURT_POD_UID, YURT_NODE, YURT_INDEX
+    and YURT_NAMESPACE, which are the pod's own data.
+    """
+    local = os.path.join(root, "local")
+    lib, work = os.path.join(local, "lib"), os.path.join(local, "work")
+    checkpoints = order["checkpoints"] or os.path.join(local, "checkpoints")
+    os.makedirs(checkpoints, exist_ok=True)
+    config: dict[str, Any] = dict(order["config"])
+    saves_to = config["run"]["saves_to"]
+    publisher = f"import sys; sys.path.insert(0, {lib!r}); from yurt.storage.publish import main; sys.exit(main())"
+    own = order["roles"][role]
+    config.update(
+        task=f"{role}/{variables['YURT_INDEX']}",
+        allocation=f"{variables['YURT_POD_UID']}.{started(local)}",
+        host=host_of(order, role, variables),
+        placed_on=f"{variables['YURT_NODE']}/{variables['YURT_POD']}",
+        work_dir=work,
+        model_dir=os.path.join(work, saves_to) if saves_to else os.path.join(local, "model"),
+        checkpoint_dir=checkpoints,
+        state_dir=os.path.join(local, "state"),
+        publisher=[sys.executable, "-c", publisher],
+        observe=False,  # the keeper does
+        store_lost_s=None,  # a keeper that is away for a while hurts no gang
+        port=own.get("port", config["port"]),
+        threads=own.get("threads"),
+        visible_gpus=own.get("visible_gpus"),
+    )
+    return config
+
+
+def host_of(order: Mapping[str, Any], role: str, variables: Mapping[str, str]) -> str:
+    """The name under which the peers find this pod: a TFJob that is submitted again has another name than the run."""
+    if order["way"] == TFJOB:
+        return f"{variables['YURT_POD']}.{variables['YURT_NAMESPACE']}.svc"
+    host: str = order["host"]
+    return host.format(role=role, index=variables["YURT_INDEX"])
+
+
+def started(local: str) -> int:
+    """How many agents there were in this pod before: one in a container that starts again is another agent."""
+    path = os.path.join(local, "state", "starts")
+    count = os.path.getsize(path) if os.path.exists(path) else 0
+    with open(path, "ab") as file:
+        file.write(b".")
+    return count
+
+
+def give_a_home(local: str) -> None:
+    """A home that can be written to, whatever user the container runs as."""
+    if not os.access(os.environ.get("HOME", "/nonexistent"), os.W_OK):
+        os.environ["HOME"] = os.path.join(local, "home")

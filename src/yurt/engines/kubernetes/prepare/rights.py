@@ -1,0 +1,103 @@
+"""The least that a person, and the pod that keeps a run's state, must be allowed: tables, and what is missing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from yurt.engines.finding import Finding, good, problem, warning
+from yurt.engines.kubernetes import kinds
+from yurt.engines.kubernetes.kinds import Kind
+from yurt.engines.kubernetes.prepare.reading import Reading
+
+CHECK: Final = "rights"
+#: The names of the roles, and of the account of the pod that keeps a run's state.
+USER: Final = "yurt-user"
+KEEPER: Final = "yurt-keeper"
+#: Asked at once: each is a small request.
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What may be done with one kind of object, and why it is needed. `part` is a sub-resource such as ``log``."""
+
+    kind: Kind
+    verbs: tuple[str, ...]
+    why: str
+    part: str = ""
+
+    @property
+    def resource(self) -> str:
+        """As rules name it: ``pods/log``."""
+        return f"{self.kind.plural}/{self.part}" if self.part else self.kind.plural
+
+    def as_rule(self) -> dict[str, Any]:
+        """Of a Role."""
+        return {"apiGroups": [self.kind.group], "resources": [self.resource], "verbs": list(self.verbs)}
+
+
+#: Of whoever runs jobs.
+OF_USERS: Final = (
+    Right(kinds.POD, ("get", "list", "watch"), "the tasks are watched by their pods"),
+    Right(kinds.POD, ("get",), "what tasks print is read", part="log"),
+    Right(kinds.POD, ("create", "get"), "the run's state is read through it", part="portforward"),
+    Right(kinds.JOB, ("create", "delete", "get", "list"), "a run is made of Jobs"),
+    Right(kinds.SERVICE, ("create", "delete", "get"), "tasks find each other by a service"),
+    Right(kinds.SECRET, ("create", "delete", "get"), "a run's order and token are in a secret"),
+    Right(kinds.CONFIG_MAP, ("create", "delete", "get"), "the job's files travel in config maps"),
+    Right(kinds.EVENT, ("list",), "why a pod does not start is told by events"),
+)
+#: Of whoever runs jobs as TFJobs, beside that.
+OF_OPERATOR_USERS: Final = (
+    Right(kinds.TFJOB, ("create", "delete", "get", "list"), "a run is a TFJob, where it goes by the operator"),
+)
+#: Of the pod that keeps a run's state: it submits a lost TFJob again, and removes what is left at the end.
+OF_KEEPERS: Final = (
+    Right(kinds.TFJOB, ("get", "list", "watch", "create", "delete"), "it submits a lost TFJob again"),
+    Right(kinds.JOB, ("get", "list", "delete"), "it removes what is left of an ended run"),
+    Right(kinds.POD, ("get", "list"), "it sees which pods are left"),
+)
+
+
+def check(reading: Reading) -> Iterator[Finding]:
+    """Each right that this account lacks, by its name; then the account of the keeper."""
+    wanted = OF_USERS + (OF_OPERATOR_USERS if reading.operator_served else ())
+    missing = lacking(reading, wanted)
+    for right, verb in missing:
+        what = f"this account may not {verb} {right.resource} in the namespace {reading.namespace}"
+        yield problem(CHECK, what, right.why, f"{reading.command('--user', 'NAME')}   # as an administrator")
+    if not missing:
+        yield good(CHECK, f"this account may do in the namespace {reading.namespace} all that a run needs")
+    yield from _keeper(reading)
+
+
+def lacking(reading: Reading, wanted: Sequence[Right], account: str | None = None) -> list[tuple[Right, str]]:
+    """The rights that `account` (this one unless said) does not have, each with its verb."""
+    asked = [(right, verb) for right in wanted for verb in right.verbs]
+
+    def may(one: tuple[Right, str]) -> bool:
+        right, verb = one
+        return reading.client.may(verb, right.kind, right.part, account=account)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return [one for one, allowed in zip(asked, pool.map(may, asked), strict=True) if not allowed]
+
+
+def _keeper(reading: Reading) -> Iterator[Finding]:
+    """Only a TFJob needs it: without the operator the cluster itself brings pods back."""
+    if reading.client.get(kinds.SERVICE_ACCOUNT, KEEPER) is None:
+        what = f"there is no service account {KEEPER} in the namespace {reading.namespace}"
+        why = "a TFJob that loses a pod is only submitted again while somebody watches the run"
+        yield warning(CHECK, what, why, reading.command())
+        return
+    if not reading.client.may("create", kinds.ACCESS_REVIEW):
+        return
+    account = f"system:serviceaccount:{reading.namespace}:{KEEPER}"
+    missing = lacking(reading, OF_KEEPERS, account)
+    for right, verb in missing:
+        yield warning(CHECK, f"the account {KEEPER} may not {verb} {right.resource}", right.why, reading.command())
+    if not missing:
+        yield good(CHECK, f"the account {KEEPER} may submit a lost TFJob again and clear up after a run")

@@ -1,0 +1,77 @@
+"""A run as a TFJob of the Kubeflow training operator (kubeflow.org/v1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from yurt.contract.spec import ALL_WORKERS, CHIEF, EVALUATOR, PS, WORKER, RunSpec, TaskSpec
+from yurt.engines.kubernetes import jobs, labels, names
+from yurt.engines.kubernetes.options import KubernetesOptions, Scheduling
+from yurt.engines.kubernetes.pod_template import VOLCANO, pod_template
+from yurt.engines.kubernetes.resources import resources
+
+_ROLES: Final = {CHIEF: "Chief", WORKER: "Worker", PS: "PS", EVALUATOR: "Evaluator"}
+#: Agents count attempts in the store, and end with 1 past the limit, which is final under this policy. A pod that
+#: is killed (137) is made again.
+_RESTART: Final = "ExitCode"
+
+
+def tfjob(run: RunSpec, roles: Sequence[Sequence[TaskSpec]], options: KubernetesOptions) -> dict[str, Any]:
+    """The TFJob as it is submitted first; `names.tfjob` says what it is called when it is submitted again."""
+    all_workers = run.success == ALL_WORKERS and not any(task.role == CHIEF for task in run.tasks)
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {
+            "name": names.tfjob(run.run_id),
+            "labels": {**options.labels, **labels.of_object(run.run_id, "tfjob"), **jobs.queue_labels(options)},
+        },
+        "spec": {
+            "runPolicy": _run_policy(run, options),
+            **({"successPolicy": "AllWorkers"} if all_workers else {}),
+            "tfReplicaSpecs": {_ROLES[tasks[0].role]: _replica_spec(run, tasks, options) for tasks in roles},
+        },
+    }
+
+
+def _replica_spec(run: RunSpec, tasks: Sequence[TaskSpec], options: KubernetesOptions) -> dict[str, Any]:
+    role = tasks[0].role
+    own = options.of(role)
+    return {
+        "replicas": len(tasks),
+        "restartPolicy": _RESTART,
+        "template": pod_template(
+            run,
+            role,
+            resources(tasks[0], own),
+            options,
+            labels.TFJOB_INDEX,
+            restart=None,  # the operator overwrites a template's, and warns of it
+            account=own.service_account,
+        ),
+    }
+
+
+def _run_policy(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
+    return {
+        # The operator's own is None: servers and other workers then run on for ever.
+        "cleanPodPolicy": options.clean_pod_policy or "Running",
+        "ttlSecondsAfterFinished": options.keep_s,
+        **jobs.deadline(run),  # the operator looks at it only when something else changes
+        "backoffLimit": jobs.failures(run),
+        **({"suspend": True} if jobs.suspended(options) else {}),
+        **({"schedulingPolicy": _policy(options.scheduling)} if options.scheduling.by == VOLCANO else {}),
+        **({"managedBy": options.managed_by} if options.managed_by else {}),
+    }
+
+
+def _policy(scheduling: Scheduling) -> dict[str, Any]:
+    found = {
+        "minAvailable": scheduling.min_available,
+        "queue": scheduling.queue,
+        "minResources": {name: str(amount) for name, amount in scheduling.min_resources.items()},
+        "priorityClass": scheduling.priority_class,
+        "scheduleTimeoutSeconds": scheduling.timeout_s,
+    }
+    return {name: value for name, value in found.items() if value}
