@@ -14,6 +14,9 @@ import pytest
 from yurt.kv import Store
 from yurt.kv.server import EmbeddedStore
 
+#: A real Kubernetes, raised when the first test asks for it.
+pytest_plugins = ["tests.support.kubernetes_cluster"]
+
 TOKEN = "3b1e6cf4-8a77-4f0c-9d0e-5f7b2f3f9a11"
 
 

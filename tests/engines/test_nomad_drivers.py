@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 from contextlib import ExitStack
@@ -12,13 +11,12 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support import docker_image
-from tests.support.cluster import folder_on, raised
+from tests.support.cluster import SYSTEM_PYTHON, environment_for_exec, folder_on, need_cluster, raised
 from tests.support.docker_daemon import some_daemon
+from tests.support.runs import Folder
 
 pytestmark = pytest.mark.tensorflow
 
-#: What the driver exec's chroot has.
-SYSTEM_PYTHON = "/usr/bin/python3"
 NOBODY = 65534
 TRAINS = """
 import os, sys
@@ -37,6 +35,11 @@ print("workers", strategy.num_replicas_in_sync, "user", os.getuid(), "in", sys.p
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _cluster_can_be():
+    need_cluster()
+
+
 @pytest.fixture(scope="module")
 def daemon():
     """A Docker daemon for the nodes, or why there is none."""
@@ -50,15 +53,17 @@ def daemon():
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A Python environment of the system's Python, whose packages are ours as tasks see them; None without one."""
-    version = [SYSTEM_PYTHON, "-c", "import sys; sys.exit(f'{sys.version_info[:2]}')"]
-    if subprocess.run(version, capture_output=True, text=True, check=False).stderr.strip() != f"{sys.version_info[:2]}":
-        return None
-    folder = tmp_path_factory.mktemp("python") / "tf"
-    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder], check=True)
-    [packages] = folder.glob("lib/python3*/site-packages")
-    (packages / "ours.pth").write_text(docker_image.PACKAGES)
-    return folder
+    return environment_for_exec(tmp_path_factory.mktemp("python") / "tf", docker_image.PACKAGES)
+
+
+@pytest.fixture(scope="module")
+def losses_here(tmp_path_factory):
+    """What both workers end with on this machine."""
+    folder = Folder(tmp_path_factory.mktemp("here"))
+    job = {"name": "drive", "command": "python3 train.py", "roles": {"worker": 2}, "restart": "never"}
+    done = folder.yurt("run", folder.write(job, train=TRAINS), timeout_s=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [float(each) for each in re.findall(r"worker/[01] \| workers 2 .* loss (\S+)", done.stdout)]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +88,7 @@ def read_only(**paths):
 
 
 @pytest.mark.parametrize("driver", ["raw_exec", "exec", "docker"])
-def test_two_workers_train_as_on_this_machine(driver, daemon, environment, folder):
+def test_two_workers_train_as_on_this_machine(driver, daemon, environment, folder, losses_here):
     job = {"name": "drive", "command": "python3 train.py", "roles": {"worker": 2}, "restart": "never"}
     user, place = os.getuid(), sys.prefix
     if driver == "raw_exec":
@@ -104,7 +109,4 @@ def test_two_workers_train_as_on_this_machine(driver, daemon, environment, folde
     assert there.returncode == 0, there.stdout + there.stderr
     ends = re.findall(r"worker/[01] \| workers 2 user (\d+) in (\S+) loss (\S+)", there.stdout)
     assert [each[:2] for each in ends] == [(str(user), place)] * 2, there.stdout
-    here = folder.yurt("run", file, timeout_s=240)
-    assert here.returncode == 0, here.stdout + here.stderr
-    losses = re.findall(r"worker/[01] \| workers 2 .* loss (\S+)", here.stdout)
-    assert [float(each[2]) for each in ends] == pytest.approx([float(each) for each in losses], rel=1e-6)
+    assert [float(each[2]) for each in ends] == pytest.approx(losses_here, rel=1e-6)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.support.certificates import Authority
-from tests.support.cluster import needs_a_cluster
+from tests.support.cluster import need_cluster
 from tests.support.runs import Folder
 from tests.support.tls_cluster import TlsCluster
 
@@ -23,7 +23,7 @@ with open(os.environ["YURT_MODEL_DIR"] + "/model.txt", "w") as file:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    needs_a_cluster()
+    need_cluster()
     authority = Authority(tmp_path_factory.mktemp("certificates"))
     with TlsCluster(clients=2, authority=authority, own=authority.certificate("own")) as cluster:
         yield cluster

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -28,6 +28,9 @@ PROVE: Final = click.option(
 IMAGE: Final = click.option(
     "--image", metavar="IMAGE", help="The image of the proof's pods, with Python; python:3.11-slim unless said."
 )
+PULL_SECRET: Final = click.option(
+    "--pull-secret", "pull_secrets", multiple=True, metavar="NAME", help="The secret for that image's registry."
+)
 WITHIN: Final = click.option(
     "--within",
     "within_s",
@@ -39,6 +42,14 @@ WITHIN: Final = click.option(
 )
 
 
+class Proving(NamedTuple):
+    """How to prove the ground. Without an image that of `proof.IMAGE`."""
+
+    image: str | None
+    pull_secrets: tuple[str, ...]
+    within_s: int
+
+
 @click.command()
 @ENGINE
 @CONTEXT
@@ -46,6 +57,7 @@ WITHIN: Final = click.option(
 @POOL
 @PROVE
 @IMAGE
+@PULL_SECRET
 @WITHIN
 @click.option("--strict", is_flag=True, help="End with 1 for warnings as well.")
 @JSON
@@ -56,6 +68,7 @@ def doctor(
     pool: str | None,
     prove: bool,
     image: str | None,
+    pull_secrets: tuple[str, ...],
     within_s: int,
     strict: bool,
     as_json: bool,
@@ -75,8 +88,8 @@ def doctor(
         return show(examine(engine), engine=engine, where=None, strict=strict, as_json=as_json)
     reading = open_reading(context, namespace, pool)
     where = f"{reading.client.session.where}, namespace {reading.namespace}"
-    found = look(reading, prove=prove, image=image, within_s=within_s)
-    return show(found, engine=engine, where=where, strict=strict, as_json=as_json)
+    proving = Proving(image, pull_secrets, within_s) if prove else None
+    return show(look(reading, proving), engine=engine, where=where, strict=strict, as_json=as_json)
 
 
 def open_reading(context: str | None, namespace: str | None, pool: str | None) -> Reading:
@@ -91,14 +104,15 @@ def open_reading(context: str | None, namespace: str | None, pool: str | None) -
     return reading
 
 
-def look(reading: Reading, *, prove: bool, image: str | None, within_s: int) -> Iterator[Finding]:
+def look(reading: Reading, proving: Proving | None) -> Iterator[Finding]:
     """All checks, and the proof if it is wanted."""
     from yurt.engines.kubernetes.prepare import doctor as checks
     from yurt.engines.kubernetes.prepare import proof
 
     yield from checks.examine(reading)
-    if prove:
-        wanted = proof.proof_for(reading, image or proof.IMAGE, within_s)
+    if proving:
+        image = proving.image or proof.IMAGE
+        wanted = proof.proof_for(reading, image, proving.within_s, proving.pull_secrets)
         yield from checks.seen(proof.CHECK, proof.prove(reading, wanted))
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from yurt.cli.as_json import as_page
-from yurt.cli.doctor import IMAGE, PROVE, WITHIN, look, open_reading, show
+from yurt.cli.doctor import IMAGE, PROVE, PULL_SECRET, WITHIN, Proving, look, open_reading, show
 from yurt.cli.on_kubernetes import CONTEXT, NAMESPACE, POOL
 from yurt.cli.out import standard_error, standard_output
 from yurt.errors import EngineError, UsageError
@@ -60,6 +59,7 @@ def kubernetes(ctx: click.Context) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @PROVE
 @IMAGE
+@PULL_SECRET
 @WITHIN
 def prepare(
     context: str | None,
@@ -78,6 +78,7 @@ def prepare(
     yes: bool,
     prove: bool,
     image: str | None,
+    pull_secrets: tuple[str, ...],
     within_s: int,
 ) -> int:
     """Make what runs need on a cluster, each step only where it is missing; then look as `yurt doctor` does.
@@ -117,14 +118,9 @@ def prepare(
         _ask(yes)
         for each in todo:
             _make(reading, each, within_s)
-    fresh = open_reading(context, namespace, pool)
-    return show(
-        look(fresh, prove=prove, image=image, within_s=within_s),
-        engine="kubernetes",
-        where=None,
-        strict=False,
-        as_json=False,
-    )
+    proving = Proving(image, pull_secrets, within_s) if prove else None
+    found = look(open_reading(context, namespace, pool), proving)
+    return show(found, engine="kubernetes", where=None, strict=False, as_json=False)
 
 
 def _as_list(plan: list[Step]) -> dict[str, Any]:

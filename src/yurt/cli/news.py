@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from yurt.cli.words import counted, output, seconds
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import CANCELLED, CLOSING, RUNNING, RunState
+from yurt.launcher.together import few
 
 
 def news(spec: RunSpec, before: RunState, after: RunState) -> list[str]:
@@ -46,13 +47,9 @@ def waits(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
         if before.get(task) != reason:
             new.setdefault(reason, []).append(task)
     return [
-        f"{tasks[0]} waits: {reason}" if len(tasks) == 1 else f"{', '.join(tasks[:4])}{_more(tasks)} wait: {reason}"
+        f"{tasks[0]} waits: {reason}" if len(tasks) == 1 else f"{few(tasks)} wait: {reason}"
         for reason, tasks in new.items()
     ]
-
-
-def _more(tasks: list[str]) -> str:
-    return f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
 
 
 def beginning(spec: RunSpec, where: str) -> str:

@@ -32,6 +32,10 @@ and, where the store outlives the launcher (Consul), for machines that know noth
     engine                what the engine needs to find it again: `Adopts.handle` as of the submission
     end                   the last that was seen of its tasks; members, beats and done are removed for it
 
+and, on Kubernetes, from the run's keeper::
+
+    keeper                {"may_submit": false, "why": "..."}: whether it submits a lost TFJob again
+
 ``yurt/index/<run>`` is one small value a run, so that all runs can be listed by one request. Who writes, reads and
 removes which key, and when, is the table of docs/store.md.
 """
@@ -81,6 +85,11 @@ def spec_key(run_id: str) -> str:
 def engine_key(run_id: str) -> str:
     """How the engine finds the run again."""
     return f"{run_prefix(run_id)}engine"
+
+
+def keeper_key(run_id: str) -> str:
+    """Whether the run's keeper acts in the cluster."""
+    return f"{run_prefix(run_id)}keeper"
 
 
 def end_key(run_id: str) -> str:

@@ -21,7 +21,7 @@ YURT: Final = "yurt"
 TFJOB: Final = "TFJob"
 
 #: The module of each format that can be read: ``read(sources, **options) -> Converted``.
-READERS: Final = {NOMAD: "yurt.convert.nomad.reading"}
+READERS: Final = {NOMAD: "yurt.convert.nomad.reading", TFJOB: "yurt.convert.tfjob.reading"}
 #: The module of each format that can be written: ``write(job, **options) -> Written``.
 WRITERS: Final = {NOMAD: "yurt.convert.nomad.writing"}
 

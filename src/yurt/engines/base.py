@@ -160,6 +160,12 @@ class Keeps(Protocol):
     def store(self) -> tuple[str, str]:
         """The store's address on this machine, and the run's token for it; nobody may answer there yet."""
 
+    def waiting(self) -> Mapping[str, tuple[str, bool]]:
+        """Why what has not started has not, by task (and ``keeper``), as of the last `describe`.
+
+        With whether waiting cannot help.
+        """
+
     def last_words(self) -> Mapping[str, Any] | None:
         """How the run ended, as its keeper left it when it went; None while it has not, or where nothing is left.
 

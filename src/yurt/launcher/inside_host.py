@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from yurt.contract import decide
 from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, EXITED, Exit, Member, RunState, Verdict
-from yurt.engines.base import Allocation, AllocationState, Keeps, Place
+from yurt.engines.base import Allocation, Keeps, Place
 from yurt.errors import EngineError, StoreError
 from yurt.kv.client import Store
 from yurt.kv.run_index import RunIndex
@@ -25,6 +25,7 @@ from yurt.launcher.agent_zip import agent_zip
 from yurt.launcher.collecting import Collector
 from yurt.launcher.records import Snapshot
 from yurt.launcher.remote_host import RemoteHost, RunGone
+from yurt.launcher.together import few, together
 
 #: Seconds beyond the start's deadline until a run whose keeper was never heard is given up.
 _PATIENCE_S: Final = 15.0
@@ -123,19 +124,22 @@ class InsideHost(RemoteHost):
     def _look(self) -> bool:
         """One look at everything; True once the run is over."""
         allocations = self.engine.describe()
-        self._reasons = {each.task: each.reason for each in allocations if each.reason}
+        told = self._keeps.waiting()
+        self._reasons = {task: reason for task, (reason, _) in told.items()}
         if (words := self._keeps.last_words()) is not None:
             return self._take(words)
         try:
             state = self._move_on(allocations)
         except StoreError:
-            if (verdict := self._without_state()) is not None:
+            if (verdict := self._without_state() or _hopeless(told)) is not None:
                 self._end_locally(verdict)
                 return True
-            self._show(self.snapshot.state, allocations)
+            self._show(self.snapshot.state)
             return False
         self._heard = True
-        self._show(state, allocations)
+        if state.verdict is None and (hopeless := _hopeless(told)) is not None:
+            state = self._end(hopeless)
+        self._show(state)
         return state.verdict is not None and self._left(allocations, state)
 
     def _move_on(self, allocations: list[Allocation]) -> RunState:
@@ -162,9 +166,9 @@ class InsideHost(RemoteHost):
         if self._keeps.gone():
             return Verdict(CANCELLED, "its objects were removed from the cluster by somebody else")
         if not self._heard and now > self.spec.submitted_at + self.spec.start_deadline_s + _PATIENCE_S:
-            missing = ", ".join(sorted(self._reasons)) or "the keeper"
-            hint = "; ".join(f"{task}: {reason}" for task, reason in sorted(self._reasons.items())) or None
-            return Verdict(DEADLINE, f"the run did not come up within its start deadline: {missing} missing", hint=hint)
+            missing = few(sorted(self._reasons)) or "the keeper"
+            message = f"the run did not come up within its start deadline: {missing} missing"
+            return Verdict(DEADLINE, message, hint=together(self._reasons) or None)
         return None
 
     def _take(self, words: Mapping[str, Any]) -> bool:
@@ -185,9 +189,9 @@ class InsideHost(RemoteHost):
             self.snapshot = Snapshot(state, members, self.snapshot.beats)
         self.folder.write_snapshot(self.snapshot)
 
-    def _show(self, state: RunState, allocations: list[Allocation]) -> None:
+    def _show(self, state: RunState) -> None:
         """Remember what was seen, with what is waited for."""
-        waiting = {} if state.verdict else {each.task: each.reason for each in allocations if _waits(each)}
+        waiting = {} if state.verdict else self._reasons
         now = time.monotonic()
         news = state != self.snapshot.state or waiting != self.snapshot.waiting
         if not news and now - self._written_at < _WRITE_S:
@@ -196,7 +200,7 @@ class InsideHost(RemoteHost):
         with contextlib.suppress(StoreError):
             if self._heard:
                 members, beats = self._runs.members(state.generation), self._runs.beats()
-        self.snapshot = Snapshot(state, members, beats, {task: reason for task, reason in waiting.items() if reason})
+        self.snapshot = Snapshot(state, members, beats, waiting)
         self.folder.write_snapshot(self.snapshot)
         self._written_at = now
 
@@ -212,8 +216,14 @@ class InsideHost(RemoteHost):
         self.folder.forget_host()
 
 
-def _waits(each: Allocation) -> bool:
-    return each.state is AllocationState.PENDING and bool(each.reason)
+def _hopeless(told: Mapping[str, tuple[str, bool]]) -> Verdict | None:
+    """The run can never start: it is not left to its deadline."""
+    never = {task: reason for task, (reason, hopeless) in told.items() if hopeless}
+    if not never:
+        return None
+    task, reason = next(iter(never.items()))
+    more = f" (and so {', '.join(list(never)[1:5])})" if len(never) > 1 else ""
+    return Verdict(BROKEN, f"{task} can never start: {reason}{more}")
 
 
 def _members(told: Mapping[str, Any]) -> dict[str, Member]:

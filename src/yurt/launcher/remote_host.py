@@ -33,6 +33,7 @@ from yurt.launcher.collecting import Collector
 from yurt.launcher.consul import explained, open_store, wait_for
 from yurt.launcher.kept import close, read
 from yurt.launcher.records import RunFolder, Snapshot
+from yurt.launcher.together import together
 from yurt.launcher.waking import rest
 
 #: Seconds between two looks while nothing wakes the host, and once the verdict stands.
@@ -307,7 +308,7 @@ class RemoteHost:
         """Say with the verdict why tasks were missing: the engine knows."""
         if not self._reasons:
             return state
-        hint = "; ".join(f"{task}: {reason}" for task, reason in sorted(self._reasons.items()))
+        hint = together(self._reasons)
 
         def explained(new: RunState) -> RunState | None:
             if new.verdict is None or new.verdict.hint is not None:

@@ -43,7 +43,7 @@ def find(name: str | None, engine: str, *, otherwise: Callable[[str], object] | 
 
 def runs_on(engine: str) -> list[Entry]:
     """All runs of the engine, the newest first. Raises EngineError."""
-    return cast(Keeps, registry.load(engine)()).runs()
+    return cast("Keeps", registry.load(engine)()).runs()
 
 
 def _named(name: str | None, entries: list[Entry], engine: str) -> Entry:

@@ -2,6 +2,7 @@
 
 build                    build what it runs (some five minutes, once)
 up [NODES]               a cluster, of two nodes unless said; prints the path of its kubeconfig
+images FOLDER            write the test images there as files, for a cluster that is not a rig
 load FILE                put an image (a file as `docker save` writes it) on every node
 operator                 install the training operator
 stop-operator            its deployment to no replicas
@@ -20,7 +21,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.support.kubernetes import binaries, operator
+from tests.support.kubernetes import binaries, operator, python_image
 from tests.support.kubernetes.rig import Rig, all_rigs
 
 
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> str | int:
         case ["up", *nodes]:
             rig.up(*map(int, nodes))
             print(rig.kubeconfig)
+        case ["images", folder]:
+            print("\n".join(map(str, python_image.write(Path(folder)))))
         case ["load", file]:
             rig.load(Path(file))
         case ["operator"]:

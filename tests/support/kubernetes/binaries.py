@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from tests.support.kubernetes import images
 SOURCE: Final = Path(__file__).parent / "source"
 KUBERNETES: Final = "v1.36.3"
 OPERATOR: Final = "v1.9.3"
+_GO_MINOR: Final = 26
+#: To be raised when `_build` makes something else of the same sources.
+_LAYOUT: Final = 1
 _OPERATOR_MODULE: Final = "github.com/kubeflow/training-operator"
 _PARTS: Final = (
     "etcd",
@@ -70,24 +74,43 @@ class Binaries:
         return self.folder / "manifests"
 
 
+def built() -> bool:
+    """Whether all is there, so that `build` takes no time and no Go."""
+    return _folder().exists()
+
+
+def no_go() -> str:
+    """Why nothing can be built here; empty where it can. Go from 1.21 on gets the version that go.mod asks for by itself."""
+    if shutil.which("go") is None:
+        return "there is no go on PATH"
+    done = subprocess.run(["go", "version"], cwd=SOURCE / "cluster", capture_output=True, text=True, check=False)
+    ours = re.search(r"go1\.(\d+)", done.stdout)
+    if done.returncode or ours is None or int(ours[1]) < _GO_MINOR:
+        return f"it is not 1.{_GO_MINOR} or newer: {(done.stderr or done.stdout).strip()}"
+    return ""
+
+
 def build() -> Binaries:
     """Build what is not there yet. Raises RuntimeError with Go's last lines where that fails."""
-    digest = hashlib.sha256(f"{KUBERNETES} {OPERATOR}".encode() + Path(__file__).read_bytes())
-    for file in sorted(SOURCE.rglob("*.*")):
-        digest.update(file.read_bytes())
-    folder = home() / "built" / digest.hexdigest()[:12]
-    built = Binaries(folder)
-    if folder.exists():
-        return built
+    folder = _folder()
+    if built():
+        return Binaries(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
+        if not built():
             half = Binaries(folder.with_suffix(".half"))
             shutil.rmtree(half.folder, ignore_errors=True)
             _build(half)
             half.folder.rename(folder)
-    return built
+    return Binaries(folder)
+
+
+def _folder() -> Path:
+    digest = hashlib.sha256(f"{_LAYOUT} {KUBERNETES} {OPERATOR}".encode())
+    for file in sorted(SOURCE.rglob("*.*")):
+        digest.update(file.read_bytes())
+    return home() / "built" / digest.hexdigest()[:12]
 
 
 def _build(to: Binaries) -> None:

@@ -70,7 +70,7 @@ def lay_disk(place: Place, binaries: Binaries) -> None:
 
 def _disk(binaries: Binaries) -> Path:
     """The folder that is /var/lib of a node with all images; made if it is not there yet."""
-    parts = (binaries.folder.name, python_image.version(), Path(__file__).read_text())
+    parts = (binaries.folder.name, python_image.version(), _CONFIGURATION)
     disk = home() / "disks" / hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
     disk.parent.mkdir(parents=True, exist_ok=True)
     with (disk.parent / "lock").open("w") as lock:

@@ -105,6 +105,8 @@ class Node:
             "resolvConf": str(self.place.folder / "resolv.conf"),
             "enforceNodeAllocatable": [],
             "nodeStatusUpdateFrequency": "2s",
+            # how soon a changed secret is seen in a pod: the operator's start waits for that, a minute and more as shipped
+            "syncFrequency": "2s",
             "healthzPort": 0,
             "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         }

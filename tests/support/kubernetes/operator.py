@@ -60,7 +60,7 @@ def start(kubectl: Kubectl) -> None:
     wait_until_it_serves(kubectl)
 
 
-def wait_until_it_serves(kubectl: Kubectl, within_s: float = 120) -> None:
+def wait_until_it_serves(kubectl: Kubectl, within_s: float = 240) -> None:
     """Raises RuntimeError where it does not."""
     kubectl("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, f"--timeout={within_s:.0f}s")
     end = time.monotonic() + within_s

@@ -25,7 +25,7 @@ _LEFT_OUT: Final = ("tensorflow/include", "tensorboard_data_server", "clang", ".
 
 def version() -> str:
     """Another text when the images would be others."""
-    sources = b"".join(Path(str(each.__file__)).read_bytes() for each in (sys.modules[__name__], docker_image, images))
+    sources = b"".join(Path(str(each.__file__)).read_bytes() for each in (sys.modules[__name__], docker_image))
     return f"{sys.version} {_required()} {hashlib.sha256(sources).hexdigest()}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -61,7 +60,7 @@ def read_container(role: RoleRead, node: Node, notes: list[Note]) -> None:
     role.mounts = node.mappings("volumeMounts")
     if resources := node.mapping("resources"):
         _resources(role, resources, notes)
-    _ports(role, node)
+    _ports(role, node, notes)
     role.put("security_context", node.mapping("securityContext"))
     role.put("image_pull_policy", node.get("imagePullPolicy"))
     for key in _KEPT:
@@ -156,19 +155,19 @@ def _amounts(node: Node, key: str) -> dict[str, tuple[Decimal, Node]]:
     return found
 
 
-def _ports(role: RoleRead, node: Node) -> None:
-    """Ports are carried where there are more than the operator's own."""
-    ports = node.mappings("ports")
-    own = [each for each in ports if each.look() in _own_ports(PORT)]
-    for each in own:
-        each.plain()
-    if len(own) < len(ports):
-        role.put_more("container", "ports", [each.plain() for each in ports], ports[0])
-
-
-def _own_ports(number: int) -> Sequence[dict[str, object]]:
-    bare = {"name": PORT_NAME, "containerPort": number}
-    return (bare, {**bare, "protocol": "TCP"})
+def _ports(role: RoleRead, node: Node, notes: list[Note]) -> None:
+    """Ports beside the operator's own are carried; what the others are is for whoever connects from outside."""
+    kept = []
+    for port in node.mappings("ports"):
+        name, number = port.peek("name"), port.peek("containerPort")
+        if name is not None and name.value == PORT_NAME:
+            port.plain()
+            if number is not None and number.value != PORT:
+                notes.append(port.note(f"is {number.text}, and tasks listen at {PORT}: TF_CONFIG says so to all"))
+            continue
+        kept.append(port)
+    if kept:
+        role.put_more("container", "ports", [each.plain() for each in kept], kept[0])
 
 
 def option_of_volumes(role: RoleRead) -> None:

@@ -22,6 +22,14 @@ def expanded(text: str, values: Mapping[str, str]) -> str:
     )
 
 
+def partly(text: str, values: Mapping[str, str]) -> str:
+    """The text with these variables filled in, and the rest left to the kubelet."""
+    return _PIECE.sub(
+        lambda match: match[0] if match["name"] not in values else kept(values[match["name"]]),
+        text,
+    )
+
+
 def names_in(text: str) -> list[str]:
     """The names that are asked for, whether or not there are such variables."""
     return [match["name"] for match in _PIECE.finditer(text) if match["name"] is not None]

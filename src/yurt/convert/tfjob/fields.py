@@ -1,4 +1,4 @@
-"""The fields of a TFJob by where they stand, to say of a strange one what was meant. (Kubernetes 1.36, operator 1.9.)"""
+"""The fields of a TFJob by where they stand, to say of a strange one what was meant. (Training operator 1.9.)"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from yurt.convert.converted import Note
 from yurt.convert.tfjob.tree import Node
+from yurt.engines.kubernetes.fields import fields_of
 from yurt.job.findings import closest
 
 RUN_POLICY: Final = (
@@ -17,21 +18,8 @@ SPEC: Final = ("runPolicy", "successPolicy", "tfReplicaSpecs", "enableDynamicWor
 REPLICA: Final = ("replicas", "restartPolicy", "template")
 TEMPLATE: Final = ("metadata", "spec")
 METADATA: Final = ("name", "namespace", "generateName", "labels", "annotations")
-POD: Final = (
-    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
-    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers",
-    "hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os", "overhead",
-    "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources",
-    "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccount",
-    "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds",
-    "tolerations", "topologySpreadConstraints", "volumes",
-)  # fmt: skip
-CONTAINER: Final = (
-    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
-    "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules", "securityContext",
-    "startupProbe", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices",
-    "volumeMounts", "workingDir",
-)  # fmt: skip
+POD: Final = (*fields_of("PodSpec"), "ephemeralContainers", "serviceAccount")
+CONTAINER: Final = tuple(fields_of("Container"))
 
 #: Each level: its name in a sentence, its fields, and where its fields belong.
 _LEVELS: Final = (

@@ -6,7 +6,7 @@ from typing import Final
 
 from yurt.convert.converted import Note
 from yurt.convert.tfjob import fields
-from yurt.convert.tfjob.containers import read_container, training_container
+from yurt.convert.tfjob.containers import PORT, read_container, training_container
 from yurt.convert.tfjob.parts import Option, RoleRead
 from yurt.convert.tfjob.roles import Seat
 from yurt.convert.tfjob.tree import Node, shown
@@ -58,7 +58,7 @@ def read_role(seat: Seat, notes: list[Note]) -> RoleRead:
     container, others = training_container(pod, notes)
     role = RoleRead(seat.role, seat.node, container, seat.replicas)
     read_container(role, container, notes)
-    _old_port(role, seat.node)
+    _old_port(seat.node, notes)
     role.volumes = pod.mappings("volumes")
     _metadata(role, template, notes)
     for key, option in _OPTIONS.items():
@@ -135,10 +135,9 @@ def _word(policy: RestartPolicy) -> str:
     return next(word for word, each in _POLICIES.items() if each is policy)
 
 
-def _old_port(role: RoleRead, node: Node) -> None:
+def _old_port(node: Node, notes: list[Note]) -> None:
     """v1alpha1's tfPort is a named port of the container in later versions."""
     port = node.peek("tfPort")
     number = node.whole("tfPort")
-    if port is not None and number is not None and number != 2222:
-        ports = role.options["container"].value.get("ports", []) if "container" in role.options else []
-        role.put_more("container", "ports", [{"name": "tfjob-port", "containerPort": number}, *ports], port)
+    if port is not None and number not in (None, PORT):
+        notes.append(port.note(f"is {number}, and tasks listen at {PORT}: TF_CONFIG says so to all"))

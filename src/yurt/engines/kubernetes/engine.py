@@ -17,6 +17,7 @@ from yurt.contract.spec import RunSpec
 from yurt.engines.base import Allocation, Capabilities, Place, StoreAt
 from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render
 from yurt.engines.kubernetes.client import Client
+from yurt.engines.kubernetes.events import Events
 from yurt.engines.kubernetes.forwarding import Forwarding
 from yurt.engines.kubernetes.ground import Ground, look_at
 from yurt.engines.kubernetes.listing import last_words, listed
@@ -25,7 +26,7 @@ from yurt.engines.kubernetes.options import KubernetesOptions
 from yurt.engines.kubernetes.pods import PodWatch
 from yurt.engines.kubernetes.room import ROOM
 from yurt.engines.kubernetes.session import Socket, Unreachable, open_session
-from yurt.engines.kubernetes.states import allocations, is_going
+from yurt.engines.kubernetes.states import is_going
 from yurt.engines.travel.travelling import Parcel, remove, travelling
 from yurt.errors import EngineError, RunNotFound, UsageError
 from yurt.kv.run_index import Entry
@@ -60,6 +61,7 @@ class KubernetesEngine:
         self._parcel: Parcel | None = None
         self._ours = True  # whether the run's end here is its end in the cluster
         self._watch: PodWatch | None = None
+        self._events: Events | None = None
         self._logs: dict[str, TaskLog] = {}
         self._forwarding: Forwarding | None = None
         self.notes: list[str] = []
@@ -144,7 +146,8 @@ class KubernetesEngine:
         for task, pods in self._watch.by_task().items():
             for pod in pods if task in self._logs else ():
                 self._logs[task].take(pod)
-        return allocations(self._watch.pods(), list(self._logs))
+        assert self._events
+        return self._events.explained(self._watch, list(self._logs))
 
     def bring_back(self, task: str) -> None:
         """Kubernetes does that itself."""
@@ -172,6 +175,11 @@ class KubernetesEngine:
             self._let_go()
 
     # Its store, which is in the cluster.
+
+    def waiting(self) -> Mapping[str, tuple[str, bool]]:
+        """Of tasks and of the keeper itself."""
+        found = self._events.diagnoses if self._events else {}
+        return {task: (each.reason, each.hopeless) for task, each in found.items()}
 
     def store(self) -> tuple[str, str]:
         """A port of this machine that leads to the keeper, and the run's token."""
@@ -228,6 +236,7 @@ class KubernetesEngine:
     def _follow(self, cursors: Mapping[str, Cursor]) -> None:
         assert self._run
         self._watch = PodWatch(self._client, self._namespace, f"{labels.RUN}={self._run}")
+        self._events = Events(self._client, self._namespace, self._run)
         self._logs = {task: TaskLog(self._client, self._namespace, cursor) for task, cursor in cursors.items()}
 
     def _connect(self) -> Socket:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from yurt.contract.spec import RunSpec, TaskSpec
 from yurt.engines.kubernetes import labels, names
 from yurt.engines.kubernetes.options import KubernetesOptions
-from yurt.engines.kubernetes.pod_template import VOLCANO, pod_template
-from yurt.engines.kubernetes.resources import resources
+from yurt.engines.kubernetes.roles import roles_of, templates
 
 #: Seconds beyond a run's deadline after which Kubernetes itself ends pods whose agents have not.
 _MARGIN_S: Final = 120
@@ -19,9 +18,10 @@ _FAILURES: Final = 6
 _MOST: Final = 2**31 - 1
 
 
-def jobs(run: RunSpec, roles: Sequence[Sequence[TaskSpec]], options: KubernetesOptions) -> list[dict[str, Any]]:
-    """One for each role; a role is its tasks."""
-    return [_job(run, tasks, options) for tasks in roles]
+def jobs(run: RunSpec, options: KubernetesOptions) -> list[dict[str, Any]]:
+    """One for each role."""
+    made = dict(templates(run, options))
+    return [_job(run, tasks, options, made[tasks[0].role]) for tasks in roles_of(run)]
 
 
 def pod_group(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
@@ -44,36 +44,27 @@ def pod_group(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
     }
 
 
-def _job(run: RunSpec, tasks: Sequence[TaskSpec], options: KubernetesOptions) -> dict[str, Any]:
+def _job(
+    run: RunSpec, tasks: Sequence[TaskSpec], options: KubernetesOptions, template: Mapping[str, Any]
+) -> dict[str, Any]:
     role = tasks[0].role
-    own = options.of(role)
-    spec: dict[str, Any] = {
-        "completionMode": "Indexed",
-        "completions": len(tasks),
-        "parallelism": len(tasks),
-        "backoffLimit": failures(run),
-        **deadline(run),
-        **({"suspend": True} if suspended(options) else {}),
-        # No podFailurePolicy: with one, a pod on a dead node is not replaced before the node is removed.
-        "template": pod_template(
-            run,
-            role,
-            resources(tasks[0], own),
-            options,
-            labels.JOB_INDEX,
-            restart="Never",
-            account=own.service_account,
-            grouped=options.scheduling.by == VOLCANO,
-        ),
-    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": names.job(run.run_id, role),
-            "labels": {**own.labels, **labels.of_object(run.run_id, role), **queue_labels(options)},
+            "labels": {**options.of(role).labels, **labels.of_object(run.run_id, role), **queue_labels(options)},
         },
-        "spec": spec,
+        "spec": {
+            "completionMode": "Indexed",
+            "completions": len(tasks),
+            "parallelism": len(tasks),
+            "backoffLimit": failures(run),
+            **deadline(run),
+            **({"suspend": True} if suspended(options) else {}),
+            # No podFailurePolicy: with one, a pod on a dead node is not replaced before the node is removed.
+            "template": dict(template),
+        },
     }
 
 

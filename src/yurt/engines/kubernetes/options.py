@@ -134,6 +134,15 @@ class KubernetesOptions(TravelOptions, PodOptions):
         default=None, description="A TFJob's cleanPodPolicy: which pods the operator removes at the end; Running."
     )
     managed_by: str | None = Field(default=None, description="A TFJob's managedBy.")
+    prefer_tfjob: bool = Field(
+        default=False, description="Whether `operator: auto` is tfjob where TFJobs are served, as it is for a TFJob's file."
+    )
+    run_labels: Mapping[str, str] = Field(
+        default_factory=dict, description="Labels of the run's own objects, its TFJob or its Jobs."
+    )
+    run_annotations: Mapping[str, str] = Field(
+        default_factory=dict, description="Annotations of the run's own objects, its TFJob or its Jobs."
+    )
     keeper_image: str | None = Field(
         default=None, description="The image of the pod that keeps the run's state; without it the job's."
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from yurt.contract.config import AgentConfig
-from yurt.contract.spec import RunSpec, TaskSpec
+from yurt.contract.spec import RunSpec
 from yurt.engines.base import Place
 from yurt.engines.kubernetes import container, names
 from yurt.engines.kubernetes.options import TFJOB, KubernetesOptions
 from yurt.engines.kubernetes.resources import has_gpus, threads
+from yurt.engines.kubernetes.roles import roles_of
 
 #: Seconds between a task's heartbeats; no more than so many in a second of the whole run.
 _BEAT_S: Final = 2.0
@@ -22,7 +23,6 @@ _SILENT_BEATS: Final = 30
 
 def order(
     run: RunSpec,
-    roles: Sequence[Sequence[TaskSpec]],
     place: Place,
     options: KubernetesOptions,
     *,
@@ -36,6 +36,7 @@ def order(
     """
     beat_s = max(_BEAT_S, len(run.tasks) / _MOST_BEATS_S)
     folder = (options.python or "").rpartition("/")[0]
+    roles = roles_of(run)
     gpus = {tasks[0].role: has_gpus(tasks[0], options.of(tasks[0].role)) for tasks in roles}
     config = AgentConfig(
         run=run,

@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from yurt.contract.spec import ROLES, RunSpec, TaskSpec
+from yurt.contract.spec import RunSpec
 from yurt.engines.base import Place
 from yurt.engines.kubernetes import jobs, labels, names
 from yurt.engines.kubernetes import order as orders
 from yurt.engines.kubernetes.ground import Ground
 from yurt.engines.kubernetes.keeper_job import account_of, keeper_job
-from yurt.engines.kubernetes.options import NONE, TFJOB, KubernetesOptions
+from yurt.engines.kubernetes.notes import notes
+from yurt.engines.kubernetes.options import TFJOB, KubernetesOptions
 from yurt.engines.kubernetes.pod_template import VOLCANO
+from yurt.engines.kubernetes.roles import way_of
 from yurt.engines.kubernetes.room import PIECE_BYTES
 from yurt.engines.kubernetes.tfjob import tfjob
 
@@ -34,11 +36,9 @@ def render(run: RunSpec, place: Place, options: KubernetesOptions, ground: Groun
     """
     way = way_of(options)
     namespace = options.namespace or ground.namespace
-    roles = roles_of(run)
-    operated = tfjob(run, roles, options) if way == TFJOB else None
+    operated = tfjob(run, options) if way == TFJOB else None
     order = orders.order(
         run,
-        roles,
         place,
         options,
         namespace=namespace,
@@ -55,7 +55,7 @@ def render(run: RunSpec, place: Place, options: KubernetesOptions, ground: Groun
         objects.append(operated)
     else:
         objects += [jobs.pod_group(run, options)] if options.scheduling.by == VOLCANO else []
-        objects += jobs.jobs(run, roles, options)
+        objects += jobs.jobs(run, options)
     return {
         "run": run.run_id,
         "namespace": namespace,
@@ -63,19 +63,8 @@ def render(run: RunSpec, place: Place, options: KubernetesOptions, ground: Groun
         "objects": objects,
         "agent": str(place.agent),
         "files": str(place.folder / "files"),
-        "notes": _notes(run, options, ground),
+        "notes": notes(run, options, ground),
     }
-
-
-def way_of(options: KubernetesOptions) -> str:
-    """`TFJOB` or `NONE`; a job file goes without the operator unless it says otherwise."""
-    return TFJOB if options.operator == TFJOB else NONE
-
-
-def roles_of(run: RunSpec) -> list[list[TaskSpec]]:
-    """The tasks of each role that has any."""
-    found = [[task for task in run.tasks if task.role == role] for role in ROLES]
-    return [tasks for tasks in found if tasks]
 
 
 def with_payload(objects: Sequence[Mapping[str, Any]], base64_text: str) -> list[dict[str, Any]]:
@@ -160,12 +149,3 @@ def _service(run: RunSpec) -> dict[str, Any]:
             "ports": [{"name": names.STORE_PORT_NAME, "port": names.STORE_PORT}],
         },
     }
-
-
-def _notes(run: RunSpec, options: KubernetesOptions, ground: Ground) -> list[str]:
-    notes = [] if ground.unknown is None else [ground.unknown]
-    if not run.output:
-        notes.append(f"the job names no output: its model goes with the pod of {run.deciding}")
-    elif run.output.startswith("file:"):
-        notes.append(f"the model is published to {run.output} in the pod of {run.deciding}, not on this machine")
-    return notes

@@ -179,8 +179,24 @@ def _taken_away(pod: Mapping[str, Any]) -> str | None:
     if is_going(pod):
         return "its pod was deleted"
     if status.get("phase") == "Failed":
-        return _short(f"{status.get('reason') or 'its pod failed'}: {status.get('message') or ''}").rstrip(": ")
+        faults = (init_fault(each) for each in status.get("initContainerStatuses") or ())
+        said = _short(f"{status.get('reason') or 'its pod failed'}: {status.get('message') or ''}").rstrip(": ")
+        return next(filter(None, faults), said)
     return None
+
+
+def init_fault(status: Mapping[str, Any]) -> str | None:
+    """How an init container has failed, from its status."""
+    ended = (status.get("state") or {}).get("terminated") or {}
+    if not ended.get("exitCode"):
+        return None
+    said = f": {_short(ended['message'])}" if ended.get("message") else ""
+    return f"its init container {status['name']} ended with exit code {ended['exitCode']}{said}"
+
+
+def start_fault(message: Any) -> str:
+    """Why a process could not be started: the end of the chain of errors that containerd gives."""
+    return _short(message).rpartition("unable to start container process: ")[2].removesuffix(": unknown")
 
 
 def _was_killed(ended: Mapping[str, Any]) -> bool:
@@ -195,7 +211,7 @@ def _end_in_words(ended: Mapping[str, Any], code: int) -> str | None:
     if ended.get("reason") == _OUT_OF_MEMORY:
         return "it ran out of memory" if code else "something in it was killed for want of memory, yet it exited 0"
     if ended.get("reason") in START_FAULTS:
-        return f"it could not be started: {_short(ended.get('message') or ended['reason'])}"
+        return f"it could not be started: {start_fault(ended.get('message') or ended['reason'])}"
     if message := _short(ended.get("message")):
         return message
     if code == 0:

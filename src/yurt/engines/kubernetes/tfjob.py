@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
-from yurt.contract.spec import ALL_WORKERS, CHIEF, EVALUATOR, PS, WORKER, RunSpec, TaskSpec
+from yurt.contract.spec import ALL_WORKERS, CHIEF, EVALUATOR, PS, WORKER, RunSpec
 from yurt.engines.kubernetes import jobs, labels, names
 from yurt.engines.kubernetes.options import KubernetesOptions, Scheduling
-from yurt.engines.kubernetes.pod_template import VOLCANO, pod_template
-from yurt.engines.kubernetes.resources import resources
+from yurt.engines.kubernetes.pod_template import VOLCANO
+from yurt.engines.kubernetes.roles import roles_of, templates
 
 _ROLES: Final = {CHIEF: "Chief", WORKER: "Worker", PS: "PS", EVALUATOR: "Evaluator"}
 #: Agents count attempts in the store, and end with 1 past the limit, which is final under this policy. A pod that
@@ -17,8 +16,9 @@ _ROLES: Final = {CHIEF: "Chief", WORKER: "Worker", PS: "PS", EVALUATOR: "Evaluat
 _RESTART: Final = "ExitCode"
 
 
-def tfjob(run: RunSpec, roles: Sequence[Sequence[TaskSpec]], options: KubernetesOptions) -> dict[str, Any]:
+def tfjob(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
     """The TFJob as it is submitted first; `names.tfjob` says what it is called when it is submitted again."""
+    made = dict(templates(run, options))
     all_workers = run.success == ALL_WORKERS and not any(task.role == CHIEF for task in run.tasks)
     return {
         "apiVersion": "kubeflow.org/v1",
@@ -30,26 +30,15 @@ def tfjob(run: RunSpec, roles: Sequence[Sequence[TaskSpec]], options: Kubernetes
         "spec": {
             "runPolicy": _run_policy(run, options),
             **({"successPolicy": "AllWorkers"} if all_workers else {}),
-            "tfReplicaSpecs": {_ROLES[tasks[0].role]: _replica_spec(run, tasks, options) for tasks in roles},
+            "tfReplicaSpecs": {
+                _ROLES[tasks[0].role]: {
+                    "replicas": len(tasks),
+                    "restartPolicy": _RESTART,
+                    "template": made[tasks[0].role],
+                }
+                for tasks in roles_of(run)
+            },
         },
-    }
-
-
-def _replica_spec(run: RunSpec, tasks: Sequence[TaskSpec], options: KubernetesOptions) -> dict[str, Any]:
-    role = tasks[0].role
-    own = options.of(role)
-    return {
-        "replicas": len(tasks),
-        "restartPolicy": _RESTART,
-        "template": pod_template(
-            run,
-            role,
-            resources(tasks[0], own),
-            options,
-            labels.TFJOB_INDEX,
-            restart=None,  # the operator overwrites a template's, and warns of it
-            account=own.service_account,
-        ),
     }
 
 

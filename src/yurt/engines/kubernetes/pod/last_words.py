@@ -1,4 +1,6 @@
 """What a container says at its end, where Kubernetes keeps it: at most 4096 bytes (Kubernetes 1.36) in a file."""
+# The agent does without pathlib, and this is the agent's process:
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from yurt.contract.state import Member, RunState
+from yurt.contract.spec import RunSpec
+from yurt.contract.state import Beat, Member, RunState
 
 LIMIT_BYTES: Final = 4096
 #: Characters of one text that is cut.
@@ -26,19 +29,23 @@ def say(path: str, text: str) -> None:
         print(f"yurt: {path} could not be written: {error.strerror or error}", flush=True)
 
 
-def keepers(state: RunState, members: Mapping[str, Member]) -> str:
+def keepers(spec: RunSpec, state: RunState, members: Mapping[str, Member], beats: Mapping[str, Beat]) -> str:
     """The keeper's, as JSON: the verdict and what is worth knowing of the tasks, as much as fits.
 
-    ``{"verdict": {...}, "generation": 1, "restarts": 1, "since": 1790000000.0, "published": {...}, "causes": [...],
-    "members": {"worker/0": {"status": "exited", "attempt": 1, "placed_on": "node/pod", "exit": {...}}}}``;
-    `yurt.contract.state` says what is in them. Without what did not fit.
+    ``{"verdict": {...}, "at": 1790000000.0, "generation": 1, "restarts": 1, "done": 2, "progress": {...},
+    "published": {...}, "causes": [...], "members": {"worker/0": {"status": "exited", "attempt": 1, "placed_on":
+    "node/pod", "exit": {...}}}}``; `yurt.contract.state` says what is in them, and `progress` is the deciding task's.
+    What does not fit is empty.
     """
     assert state.verdict is not None
+    beat = beats.get(spec.deciding)
     value: _Value = {
         "verdict": asdict(state.verdict),
+        "at": state.since,
         "generation": state.generation,
         "restarts": state.restarts,
-        "since": state.since,
+        "done": sum(member.exit is not None and member.exit.code == 0 for member in members.values()),
+        "progress": dict(beat.progress) if beat else {},
         "published": state.published,
         "causes": [asdict(cause) for cause in state.causes],
         "members": {task: _short(member) for task, member in sorted(members.items())},
@@ -87,6 +94,10 @@ def _no_members(value: _Value) -> None:
     value["members"] = {}
 
 
+def _no_progress(value: _Value) -> None:
+    value["progress"] = {}
+
+
 def _no_causes(value: _Value) -> None:
     value["causes"] = []
 
@@ -110,5 +121,6 @@ _STEPS: Final[tuple[Callable[[_Value], None], ...]] = (
     _no_causes,
     _no_lines,
     _no_members,
+    _no_progress,
     _short_texts,
 )

@@ -1,8 +1,11 @@
 """Where a task's agent is: its configuration, completed with what only its pod knows."""
+# The agent does without pathlib, and this is the agent's process:
+# ruff: noqa: PTH103, PTH110, PTH118, PTH123, PTH202, PTH211
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
@@ -41,7 +44,18 @@ def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping
         threads=own.get("threads"),
         visible_gpus=own.get("visible_gpus"),
     )
+    if config["python_path_first"] is None and shutil.which("python") is None:
+        config["python_path_first"] = _with_python(os.path.join(local, "bin"))
     return config
+
+
+def _with_python(folder: str) -> str:
+    """A folder for PATH in which `python` is this Python: many an image has it as python3 alone."""
+    os.makedirs(folder, exist_ok=True)
+    link = os.path.join(folder, "python")
+    if not os.path.lexists(link):
+        os.symlink(sys.executable, link)
+    return folder
 
 
 def host_of(order: Mapping[str, Any], role: str, variables: Mapping[str, str]) -> str:

@@ -2,6 +2,9 @@
 
 It unpacks what came in the run's config maps and becomes a task's agent or the run's keeper: `start.py ROLE [ROOT]`.
 """
+# Any Python has to read it, so it is written for the oldest; and the agent, whose process this is, has no pathlib:
+# ruff: noqa: ANN001, ANN201, UP010, UP020, UP024, UP031
+# ruff: noqa: PTH103, PTH104, PTH107, PTH112, PTH118, PTH123, PTH208
 
 from __future__ import print_function
 
@@ -40,9 +43,11 @@ def main(arguments):
         return refuse(root, "the pod of %s cannot be made ready: %s" % (role, error))
     sys.path.insert(0, os.path.join(local, "lib"))
     if role == KEEPER:
-        from yurt.engines.kubernetes.pod.keeper import run
-    else:
-        from yurt.engines.kubernetes.pod.task import run
+        from yurt.engines.kubernetes.pod.keeper import run as keep
+
+        return keep(order, root)
+    from yurt.engines.kubernetes.pod.task import run
+
     return run(role, order, root)
 
 
@@ -52,9 +57,9 @@ def refuse(root, text):
     print("yurt: " + text, file=sys.stdout)
     sys.stdout.flush()
     try:
-        with io.open(termination_log(root), "w", encoding="utf-8") as file:
-            file.write("" + text)
-    except EnvironmentError:
+        with open(termination_log(root), "wb") as file:
+            file.write(text.encode("utf-8"))
+    except (EnvironmentError, ValueError):
         pass
     return TOO_OLD
 
@@ -84,7 +89,7 @@ def unpack(code, local):
     with tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):  # not before Python 3.11.4
             tar.extraction_filter = tarfile.data_filter
-        tar.extractall(part)
+        tar.extractall(part)  # noqa: S202 - our own archive
     for name in ("work", "lib"):  # the last says that all are there
         source, target = os.path.join(part, name), os.path.join(local, name)
         if os.path.isdir(source) and not os.path.isdir(target):

@@ -1,4 +1,6 @@
 """The keeper's store in a file: a container that starts again in its pod has all of it."""
+# The agent does without pathlib, and this is the agent's process:
+# ruff: noqa: PTH105, PTH123
 
 from __future__ import annotations
 

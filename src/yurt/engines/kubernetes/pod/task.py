@@ -1,4 +1,6 @@
 """A task's pod: makes ready what the task needs and becomes its agent; the exit code is what Kubernetes acts on."""
+# The agent does without pathlib, and this is the agent's process:
+# ruff: noqa: PTH103, PTH118, PTH123
 
 from __future__ import annotations
 
@@ -26,15 +28,29 @@ _SIGNALLED: Final = 128
 
 
 class PodSupervisor(Supervisor):
-    """The agent of a pod; with a `problem` it joins its run to say why nothing can start here."""
+    """The agent of a pod; with a `problem` it joins its run to say why nothing can start here.
 
-    def __init__(self, config: AgentConfig, store: RememberingStore, output: Output, problem: NotReady | None) -> None:
+    `together` says that no pod of the run is told to go alone (`yurt.engines.kubernetes.pod.stopped`).
+    """
+
+    def __init__(
+        self, config: AgentConfig, store: RememberingStore, output: Output, problem: NotReady | None, *, together: bool
+    ) -> None:
         super().__init__(config, store, output)
         self._problem = problem
+        self._together = together
 
     def give_up(self) -> None:
         """The run is gone; may be called from any thread."""
         self._calls.put(self._lose_store)
+
+    def _go_told(self, number: int) -> None:
+        if self._execution.alive or not self._together:
+            super()._go_told(number)
+            return
+        self._end_unless_ended()
+        self._flush()
+        self._exit_code = _SIGNALLED + number
 
     def _look_first(self) -> None:
         if self._problem is None:
@@ -60,7 +76,7 @@ def run(role: str, order: Mapping[str, Any], root: str) -> int:
     config = AgentConfig.from_json(value)
     output = Output()
     store = RememberingStore(Store(config.store, config.token), config)
-    supervisor = PodSupervisor(config, store, output, problem)
+    supervisor = PodSupervisor(config, store, output, problem, together=order["way"] == TFJOB)
 
     def give_up(why: str) -> None:
         output.say(why)

@@ -51,7 +51,7 @@ class Cloud:
                 f'NETWORK=$({see} --format "value(network)")\n'
                 f"gcloud compute firewall-rules create yurt-webhook-{port} --project {self.project} "
                 f'--network "$NETWORK" --direction INGRESS --source-ranges "$CIDR" --allow tcp:{port} '
-                f"--target-tags NODE_TAG   # the tag: gcloud compute instances describe NODE --format 'value(tags.items)'"
+                "--target-tags NODE_TAG   # the tag: gcloud compute instances describe NODE --format 'value(tags)'"
             )
         if self.name == "eks":
             where = f"--region {self.location}"

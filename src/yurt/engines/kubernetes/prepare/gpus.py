@@ -1,4 +1,4 @@
-"""Whether the GPUs of the nodes can be asked for: hardware is told by labels, what can be asked for by the device plugin."""
+"""Whether the GPUs of the nodes can be asked for: labels tell of hardware, a device plugin makes it known."""
 
 from __future__ import annotations
 

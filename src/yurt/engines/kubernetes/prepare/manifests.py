@@ -1,4 +1,4 @@
-"""Manifests of others: the training operator's own, from where its documentation says or from a folder, a file or a URL.
+"""Manifests of others: the training operator's from where its documentation says, or a folder, a file, a URL.
 
 Nothing of them is part of Yurt. A release is taken as the documentation of Kubeflow's training operator (1.9) says::
 
@@ -77,7 +77,7 @@ def read(source: Source) -> list[Value]:
 
 def defines_tfjobs(value: Value) -> bool:
     """Whether the object is the definition of TFJobs."""
-    return value["kind"] == "CustomResourceDefinition" and value["metadata"]["name"] == "tfjobs.kubeflow.org"
+    return bool(value["kind"] == "CustomResourceDefinition" and value["metadata"]["name"] == "tfjobs.kubeflow.org")
 
 
 def parsed(text: str, where: str) -> list[Value]:
@@ -86,7 +86,7 @@ def parsed(text: str, where: str) -> list[Value]:
 
     found: list[Value] = []
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 - safe
+        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
         raise UsageError(f"{where} is no YAML: {' '.join(str(error).split())}") from error
     for each in documents:
@@ -157,9 +157,14 @@ def _kustomized(reference: str) -> str:
     except OSError as error:
         raise EngineError(f"{command[0]} cannot be run: {error}") from error
     if ended.returncode:
-        words = " ".join(ended.stderr.split())[-400:]
+        words = " ".join((_git_words(ended.stderr) or ended.stderr).split())[-400:]
         raise EngineError(f"the manifests cannot be had from {reference}: {words}", hint=_ELSEWHERE)
     return ended.stdout
+
+
+def _git_words(text: str) -> str:
+    """The line in which git says what is wrong, out of all that is said around it."""
+    return next((line.partition("fatal: ")[2] for line in text.splitlines() if "fatal: " in line), "")
 
 
 def _fetched(url: str) -> str:

@@ -30,14 +30,14 @@ def check(reading: Reading) -> Iterator[Finding]:
     try:
         served = webhook.served_at(reading.client)
         deployment = serving(reading.client, served) if served else None
-        yield _deployed(reading, deployment) if deployment else _not_deployed(reading, served)
+        yield _deployed(deployment) if deployment else _not_deployed(reading, served)
     except KubernetesError as error:
         if error.status != 403:
             raise
         yield unknown(
             CHECK, f"TFJobs are served ({kinds.TFJOB.api}); the operator's deployment cannot be seen: {error}"
         )
-    yield webhook.finding(reading, webhook.ask(reading.client), served)
+    yield webhook.finding(reading, webhook.ask(reading.client, "default" if reading.no_space else None), served)
 
 
 def serving(client: Client, served: webhook.Served) -> Mapping[str, Any] | None:
@@ -58,7 +58,7 @@ def ready_pods(deployment: Mapping[str, Any]) -> int:
     return min(int(status.get("readyReplicas", 0)), int(status.get("updatedReplicas", 0)))
 
 
-def _deployed(reading: Reading, deployment: Mapping[str, Any]) -> Finding:
+def _deployed(deployment: Mapping[str, Any]) -> Finding:
     meta, wanted = deployment["metadata"], deployment["spec"].get("replicas", 1)
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     release = (meta.get("annotations") or {}).get(RELEASE_NOTE)

@@ -1,4 +1,4 @@
-"""Proves the ground: two pods find each other by name and exchange a line, are reached from here, and a claim is bound."""
+"""Proves the ground: two pods find each other by name, exchange a line and are reached from here; a claim is bound."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from yurt.errors import EngineError
 
 CHECK: Final = "proof"
 IMAGE: Final = "python:3.11-slim"
+#: What the agent needs in a task's image.
+OLDEST_PYTHON: Final = (3, 11)
 _PAUSE_S: Final = 0.5
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 #: What a container waits for that will not come by itself.
 _HOPELESS: Final = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "ImagePullBackOff")
 
 
-def proof_for(reading: Reading, image: str, within_s: int) -> Proof:
+def proof_for(reading: Reading, image: str, within_s: int, pull_secrets: tuple[str, ...] = ()) -> Proof:
     """With a name of its own."""
     name = "yurt-proof-" + "".join(secrets.choice(_ALPHABET) for _ in range(5))
-    return Proof(name, reading.namespace, image, within_s, tuple([reading.pool] if reading.pool else ()))
+    pool = (reading.pool,) if reading.pool else ()
+    return Proof(name, reading.namespace, image, within_s, pool, pull_secrets)
 
 
 def prove(reading: Reading, proof: Proof) -> Iterator[Finding]:
@@ -95,13 +98,22 @@ def _judged(proof: Proof, results: list[dict[str, Any]]) -> Iterator[Finding]:
     if lost:
         what = f"a pod does not reach the other: {lost[0]}"
         why = "tasks find each other by such names, and speak to each other at any of their ports"
-        mend = f"kubectl get networkpolicies --namespace {proof.namespace}; kubectl get pods --namespace kube-system -l k8s-app=kube-dns"
+        mend = (
+            f"kubectl get networkpolicies --namespace {proof.namespace}\n"
+            "kubectl get pods --namespace kube-system --selector k8s-app=kube-dns"
+        )
         yield problem(CHECK, what, why, mend)
     else:
         nodes = sorted({result["node"] for result in results})
         slowest = max(result.get("name_after_s", 0.0) for result in results)
         where = f"on {nodes[0]} and {nodes[1]}" if len(nodes) == 2 else f"both on {nodes[0]}"
         yield good(CHECK, f"two pods {where} found each other by name after {slowest} s and exchanged a line")
+        python = results[0]["python"]
+        if tuple(int(part) for part in python.split(".")[:2]) < OLDEST_PYTHON:
+            what = f"the image {proof.image} has Python {python}"
+            wanted = ".".join(map(str, OLDEST_PYTHON))
+            why = f"a task's agent needs Python {wanted} or later in the job's image"
+            yield warning(CHECK, what, why, f"image: IMAGE   # in the job file: one with Python {wanted}")
         if len(nodes) == 1:
             yield unknown(CHECK, "whether pods of different nodes reach each other was not seen: both were put on one")
     deaf = [result["api"] for result in results if "api" in result]

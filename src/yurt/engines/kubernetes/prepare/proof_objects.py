@@ -1,4 +1,4 @@
-"""The objects of a proof: an Indexed Job of two pods, a headless service, and a claim with a pod that writes to it. Pure."""
+"""The objects of a proof: an Indexed Job of two pods with a service, and a claim with a pod that writes to it. Pure."""
 
 from __future__ import annotations
 

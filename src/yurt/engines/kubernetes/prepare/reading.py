@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from yurt.engines.kubernetes import kinds
-from yurt.engines.kubernetes.client import Client
+from yurt.engines.kubernetes.client import Client, KubernetesError
 from yurt.engines.kubernetes.prepare.cloud import Cloud, cloud_of
 
 Value = Mapping[str, Any]
@@ -55,6 +55,14 @@ class Reading:
     def space(self) -> Value | None:
         """The namespace's object; None where there is none."""
         return self.client.get(kinds.NAMESPACE, self.namespace)
+
+    @functools.cached_property
+    def no_space(self) -> bool:
+        """Whether there certainly is no such namespace."""
+        try:
+            return self.space is None
+        except KubernetesError:
+            return False
 
     @functools.cached_property
     def operator_served(self) -> bool:

@@ -1,4 +1,4 @@
-"""The least that a person, and the pod that keeps a run's state, must be allowed: tables, and what is missing of them."""
+"""The least that a person, and the pod that keeps a run's state, must be allowed; and what is missing of it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Final
 from yurt.engines.finding import Finding, good, problem, warning
 from yurt.engines.kubernetes import kinds
 from yurt.engines.kubernetes.kinds import Kind
+from yurt.engines.kubernetes.names import KEEPER_ACCOUNT
 from yurt.engines.kubernetes.prepare.reading import Reading
 
 CHECK: Final = "rights"
 #: The names of the roles, and of the account of the pod that keeps a run's state.
 USER: Final = "yurt-user"
-KEEPER: Final = "yurt-keeper"
+KEEPER: Final = KEEPER_ACCOUNT
 #: Asked at once: each is a small request.
 _AT_ONCE: Final = 8
 
@@ -44,10 +45,11 @@ OF_USERS: Final = (
     Right(kinds.POD, ("get", "list", "watch"), "the tasks are watched by their pods"),
     Right(kinds.POD, ("get",), "what tasks print is read", part="log"),
     Right(kinds.POD, ("create", "get"), "the run's state is read through it", part="portforward"),
-    Right(kinds.JOB, ("create", "delete", "get", "list"), "a run is made of Jobs"),
-    Right(kinds.SERVICE, ("create", "delete", "get"), "tasks find each other by a service"),
-    Right(kinds.SECRET, ("create", "delete", "get"), "a run's order and token are in a secret"),
-    Right(kinds.CONFIG_MAP, ("create", "delete", "get"), "the job's files travel in config maps"),
+    Right(kinds.JOB, ("create", "delete", "get", "list"), "a run is made of Jobs, and goes with the first of them"),
+    Right(kinds.SERVICE, ("create",), "tasks find each other by a service"),
+    Right(kinds.SECRET, ("create", "get"), "a run's order and token are in a secret"),
+    Right(kinds.CONFIG_MAP, ("create",), "the job's files travel in config maps"),
+    Right(kinds.SERVICE_ACCOUNT, ("get",), "whether a TFJob's keeper has an account is looked at"),
     Right(kinds.EVENT, ("list",), "why a pod does not start is told by events"),
 )
 #: Of whoever runs jobs as TFJobs, beside that.
@@ -88,6 +90,8 @@ def lacking(reading: Reading, wanted: Sequence[Right], account: str | None = Non
 
 def _keeper(reading: Reading) -> Iterator[Finding]:
     """Only a TFJob needs it: without the operator the cluster itself brings pods back."""
+    if reading.no_space:
+        return
     if reading.client.get(kinds.SERVICE_ACCOUNT, KEEPER) is None:
         what = f"there is no service account {KEEPER} in the namespace {reading.namespace}"
         why = "a TFJob that loses a pod is only submitted again while somebody watches the run"

@@ -50,6 +50,8 @@ def check(reading: Reading) -> Iterator[Finding]:
 
 def check_quota(reading: Reading) -> Iterator[Finding]:
     """What is left of each ResourceQuota, and what every pod must therefore say; the bounds of LimitRanges."""
+    if reading.no_space:
+        return
     quotas = reading.client.list(kinds.QUOTA)["items"]
     ranges = reading.client.list(kinds.LIMIT_RANGE)["items"]
     for each in quotas:

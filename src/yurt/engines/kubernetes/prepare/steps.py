@@ -1,4 +1,4 @@
-"""What `yurt kubernetes prepare` makes: steps that are known before any is taken, each made only where it is missing."""
+"""What `yurt kubernetes prepare` makes: steps, known before any is taken, each made only where it is missing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from yurt.engines.kubernetes import kinds
 from yurt.engines.kubernetes.client import Client
 from yurt.engines.kubernetes.kinds import Kind, kind_of
 from yurt.engines.kubernetes.prepare import accounts, manifests
-from yurt.engines.kubernetes.prepare.operator_install import adapted, apply
 from yurt.engines.kubernetes.prepare.manifests import RELEASE, Source
+from yurt.engines.kubernetes.prepare.operator_install import adapted, apply
 from yurt.engines.kubernetes.prepare.reading import Reading
 from yurt.errors import EngineError, UsageError
 
@@ -171,10 +171,11 @@ def _pool_steps(reading: Reading, names: Sequence[str]) -> Iterator[Step]:
     known = {each["metadata"]["name"]: each for each in reading.nodes}
     if unknown := [each for each in names if each not in known]:
         raise UsageError(f"there is no node {unknown[0]}", hint=f"there are {', '.join(known)}")
-    objects = tuple(
-        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": each, "labels": {key: value}}} for each in names
-    )
-    missing = tuple(each for each in objects if not _holds(known[each["metadata"]["name"]], each))
+    labelled: dict[str, Value] = {
+        each: {"apiVersion": "v1", "kind": "Node", "metadata": {"name": each, "labels": {key: value}}} for each in names
+    }
+    objects = tuple(labelled.values())
+    missing = tuple(each for name, each in labelled.items() if not _holds(known[name], each))
     yield Step(f"the label {key}={value} on {', '.join(names)}", objects, missing)
 
 
