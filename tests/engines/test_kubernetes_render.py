@@ -61,12 +61,10 @@ def task_container(template):
     return container
 
 
-@pytest.mark.parametrize(("file", "options"), [("kubernetes.json", {}), ("kubernetes-tfjob.json", TFJOB)])
-def test_what_is_rendered_is_a_file_that_a_person_can_read(file, options):
-    """After a wanted change: write what `rendered` is into the file, and read it."""
-    request = render(RUN, PLACE, KubernetesOptions(**options), GROUND)
-    shown = json.loads(json.dumps(request))
-    for each in shown["objects"]:
+def shown(options):
+    """A request as its golden file has it."""
+    request = json.loads(json.dumps(render(RUN, PLACE, KubernetesOptions(**options), GROUND)))
+    for each in request["objects"]:
         if each["kind"] == "Secret":
             order = json.loads(each["stringData"]["run.json"])
             order["config"] = {key: order["config"][key] for key in SHOWN}
@@ -77,9 +75,14 @@ def test_what_is_rendered_is_a_file_that_a_person_can_read(file, options):
         if each["kind"] == "ConfigMap":
             each["data"]["start.py"] = each["data"]["start.py"].splitlines()[0]  # the script is a file of its own
             assert each["binaryData"] == {"payload.0": PAYLOAD}
-    rendered = json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    assert rendered == (GOLDEN / file).read_text()
-    assert request == render(RUN, PLACE, KubernetesOptions(**options), GROUND), "render is pure"
+    return json.dumps(request, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize(("file", "options"), [("kubernetes.json", {}), ("kubernetes-tfjob.json", TFJOB)])
+def test_what_is_rendered_is_a_file_that_a_person_can_read(file, options):
+    """After a wanted change: write what `shown` gives into the file, and read it."""
+    assert shown(options) == (GOLDEN / file).read_text()
+    assert shown(options) == shown(options), "render is pure"
 
 
 @pytest.mark.parametrize("options", [{}, TFJOB])
@@ -97,8 +100,12 @@ def test_what_is_a_users_in_a_command_is_not_expanded():
     script = task_container(templates(rendered)["chief"])["command"][2]
     assert "$$(HOME)" in script
     assert "/$$py/" in script
-    assert expanded(script).splitlines()[0].startswith(
-        "python=$(command -v '/opt/$(HOME) '\"'\"'x'\"'\"'/$py/python3') || { echo 'yurt: the image has no "
+    assert (
+        expanded(script)
+        .splitlines()[0]
+        .startswith(
+            "python=$(command -v '/opt/$(HOME) '\"'\"'x'\"'\"'/$py/python3') || { echo 'yurt: the image has no "
+        )
     )
 
 
@@ -156,12 +163,21 @@ RUN_OPTIONS = {
     "node_lost_after_s": 7,
     "restricted": True,
     "checkpoint_claim": "checkpoints",
-    "scheduling": {"by": "volcano", "queue": "ml", "min_available": 3, "min_resources": {"cpu": 3}, "priority_class": "p"},
+    "scheduling": {
+        "by": "volcano",
+        "queue": "ml",
+        "min_available": 3,
+        "min_resources": {"cpu": 3},
+        "priority_class": "p",
+    },
     "keep_s": 600,
     "keep": True,  # the launcher's
     "suspend": True,
     "clean_pod_policy": "All",
     "managed_by": "kueue.x-k8s.io/multikueue",
+    "prefer_tfjob": True,
+    "run_labels": {"cost": "42"},
+    "run_annotations": {"owner": "weather team"},
     "keeper_image": "python:3.12",
     "keeper_account": "keeper",
     "roles": {"worker": {"limits": {"memory": "5Gi"}}},
@@ -239,11 +255,32 @@ def test_every_option_of_a_run_has_its_place():
     assert keeper["spec"]["serviceAccountName"] == "keeper"
     assert task_container(worker)["resources"]["limits"]["memory"] == "5Gi"
     assert task_container(templates(rendered)["ps"])["resources"]["limits"]["memory"] == "3Gi"
+    for made in (rendered["Job/weather-abc123-worker"], objects({**options, **TFJOB})["TFJob/weather-abc123"]):
+        assert made["metadata"]["labels"]["cost"] == "42"
+        assert made["metadata"]["annotations"] == {"owner": "weather team"}
     order = order_of(rendered)
     assert order["checkpoints"] == "/yurt/checkpoints"
     assert order["config"]["python_path_first"] == "/venv/bin"
     assert order["keeper"]["node_lost_after_s"] == 7
     assert order["keeper"]["cleans"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "served", "way"),
+    [
+        ({}, True, "none"),
+        ({"prefer_tfjob": True}, True, "tfjob"),
+        ({"prefer_tfjob": True}, None, "tfjob"),
+        ({"prefer_tfjob": True}, False, "none"),
+        ({"prefer_tfjob": True, "operator": "none"}, True, "none"),
+        (TFJOB, False, "tfjob"),
+    ],
+)
+def test_the_way_that_a_run_goes(options, served, way):
+    request = render(RUN, PLACE, KubernetesOptions(**options), replace(GROUND, tfjobs=served))
+    assert request["way"] == way
+    assert [each["kind"] for each in request["objects"]].count("TFJob") == (way == "tfjob")
+    assert request["objects"][0]["metadata"]["annotations"]["yurt/way"] == way
 
 
 def test_a_tfjobs_policy_is_whole():
@@ -264,7 +301,10 @@ def test_a_tfjobs_policy_is_whole():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("success", "chief", "said"), [("all-workers", False, "AllWorkers"), ("all-workers", True, None), ("chief", False, None)])
+@pytest.mark.parametrize(
+    ("success", "chief", "said"),
+    [("all-workers", False, "AllWorkers"), ("all-workers", True, None), ("chief", False, None)],
+)
 def test_the_success_policy_is_said_where_the_operator_heeds_it(success, chief, said):
     tasks = tuple(TaskSpec("worker", index, ("a",)) for index in range(2))
     run = replace(RUN, success=success, tasks=(*RUN.tasks[: int(chief)], *tasks))

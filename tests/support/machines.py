@@ -134,9 +134,9 @@ def kernel_named() -> Iterator[None]:
         shutil.rmtree(made)
 
 
-def machines(number: int, nodes: int = 2) -> Iterator[MachinesCluster]:
+def machines(number: int, nodes: int = 2, **options: Any) -> Iterator[MachinesCluster]:
     """For as long as the tests that use it; skips them, by name of what is missing, where it cannot be."""
     need_cluster()
     plugins = cni_path()
-    with kernel_named(), MachinesCluster(clients=nodes, number=number, plugins=plugins) as cluster:
+    with kernel_named(), MachinesCluster(clients=nodes, number=number, plugins=plugins, **options) as cluster:
         yield cluster

@@ -14,6 +14,7 @@ from yurt.cli import words
 from yurt.cli.as_json import as_page
 from yurt.cli.common import ENGINE, JOB_FILE, JSON
 from yurt.cli.out import standard_error, standard_output
+from yurt.cli.tfjob_file import Choices, tfjob_options
 
 if TYPE_CHECKING:
     from yurt.launcher.check import Checked, CheckedRole
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 @JOB_FILE
 @ENGINE
 @JSON
-def check(job_file: Path, engine: str, as_json: bool) -> int:
+@tfjob_options
+def check(job_file: Path, engine: str, as_json: bool, choices: Choices) -> int:
     """Look whether a job could start, without starting it.
 
     Reads the file, looks at Python, TensorFlow and Keras as the tasks would find them, and tries to write where the
@@ -32,7 +34,7 @@ def check(job_file: Path, engine: str, as_json: bool) -> int:
     from yurt.cli.common import load
     from yurt.launcher.check import check as look
 
-    loaded = load(job_file)
+    loaded = load(job_file, engine=engine, choices=choices)
     found = look(loaded.job, loaded.folder, engine=engine)
     if as_json:
         standard_output().say(as_page(_facts(found)))

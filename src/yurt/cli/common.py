@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from yurt.cli.completing import complete_engine, complete_run, complete_task
+from yurt.cli.tfjob_file import NO_CHOICES, Choices, tfjob
 from yurt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,12 +32,22 @@ JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def load(path: Path, variables: tuple[str, ...] = ()) -> LoadedJob:
-    """The job of a file, with the command line's variables over its own. Raises YurtError."""
+def load(
+    path: Path, variables: tuple[str, ...] = (), *, engine: str = "local", choices: Choices = NO_CHOICES
+) -> LoadedJob:
+    """The job of a job file or of a TFJob's, with the command line's variables over its own. Raises YurtError.
+
+    A TFJob is read for `engine`.
+    """
     from yurt.engines import registry
     from yurt.job import load_job
 
-    loaded = load_job(path, engine_options=registry.all_options())
+    options = registry.all_options()
+    given = frozenset(text.partition("=")[0] for text in variables)
+    loaded = tfjob(path, engine, choices, given, options)
+    if loaded is None:
+        choices.need_tfjob(path)
+        loaded = load_job(path, engine_options=options)
     return with_variables(loaded, variables) if variables else loaded
 
 

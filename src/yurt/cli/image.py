@@ -43,7 +43,7 @@ def build(
     from yurt.cli.common import load
     from yurt.engines.docker.recipe import BASE, recipe
 
-    loaded = load(job_file)
+    loaded = load(job_file, engine="docker")
     wanted = recipe(loaded.job.name, _requirements(requirements, loaded.folder), base or BASE, tag)
     if dry_run:
         standard_output().say(wanted.dockerfile.rstrip())

@@ -12,6 +12,7 @@ import click
 from yurt.cli.as_json import as_page
 from yurt.cli.common import ENGINE, JOB_FILE
 from yurt.cli.out import standard_output
+from yurt.cli.tfjob_file import Choices, tfjob_options
 from yurt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     show_default=True,
     help="hcl: the Nomad job as a job file.",
 )
-def render(job_file: Path, engine: str, syntax: str) -> None:
+@tfjob_options
+def render(job_file: Path, engine: str, syntax: str, choices: Choices) -> None:
     """Print what the engine would be sent, as JSON or HCL, and send nothing.
 
     The run's id, its token and its times are placeholders; the values of secret variables are hidden.
@@ -42,7 +44,7 @@ def render(job_file: Path, engine: str, syntax: str) -> None:
     from yurt.launcher.home import home, runs
     from yurt.launcher.start import engine_and_options, not_travelling
 
-    loaded = load(job_file)
+    loaded = load(job_file, engine=engine, choices=choices)
     adapter, options = engine_and_options(loaded.job, engine)
     spec = plan(loaded.job, f"{loaded.job.name}-RUN", 0.0)
     place = Place(

@@ -16,6 +16,7 @@ from yurt.cli.as_json import as_line
 from yurt.cli.common import ENGINE, JOB_FILE
 from yurt.cli.marks import Marks, colour_wanted, own_line
 from yurt.cli.out import Out, standard_error, standard_output
+from yurt.cli.tfjob_file import Choices, tfjob_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,14 +51,23 @@ class _Way:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the result as one line of JSON; the rest to standard error."
 )
-def run(job_file: Path, engine: str, detach: bool, variables: tuple[str, ...], no_color: bool, as_json: bool) -> int:
-    """Train a job and show it.
+@tfjob_options
+def run(
+    job_file: Path,
+    engine: str,
+    detach: bool,
+    variables: tuple[str, ...],
+    no_color: bool,
+    as_json: bool,
+    choices: Choices,
+) -> int:
+    """Train a job and show it. A TFJob's file is taken as it is.
 
     Ctrl-C stops the run, a second one at once. The exit code is the run's: 0 only if it succeeded.
     """
     from yurt.cli.common import load
 
-    loaded = load(job_file, variables)
+    loaded = load(job_file, variables, engine=engine, choices=choices)
     out = standard_error() if as_json else standard_output()
     way = _Way(out, colour_wanted(out, no_color=no_color), as_json)
     return _leave(loaded, engine, way) if detach else _stay(loaded, engine, way)

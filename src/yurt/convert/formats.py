@@ -18,15 +18,17 @@ from yurt.job import Job
 
 NOMAD: Final = "nomad"
 YURT: Final = "yurt"
-TFJOB: Final = "TFJob"
+TFJOB: Final = "tfjob"
 
 #: The module of each format that can be read: ``read(sources, **options) -> Converted``.
 READERS: Final = {NOMAD: "yurt.convert.nomad.reading", TFJOB: "yurt.convert.tfjob.reading"}
 #: The module of each format that can be written: ``write(job, **options) -> Written``.
-WRITERS: Final = {NOMAD: "yurt.convert.nomad.writing"}
+WRITERS: Final = {NOMAD: "yurt.convert.nomad.writing", TFJOB: "yurt.convert.tfjob.writing"}
 
 _HCL_JOB = re.compile(r"^[ \t]*job[ \t]+(\"|[A-Za-z_])|^[ \t]*job[ \t]*\{", re.MULTILINE)
-_KIND = re.compile(r"^kind:[ \t]*[\"']?(?P<kind>[A-Za-z]+)", re.MULTILINE)
+#: A manifest of Kubernetes, templates of one included; what kind it is, its reader finds out.
+_MANIFEST = re.compile(r"^(?:- )?[\"']?(apiVersion|kind)[\"']?[ \t]*:|^[ \t]+apiVersion:(?s:.*)^[ \t]+kind:", re.MULTILINE)
+_JSONNET = re.compile(r"kind:[ \t]*[\"']T[fF]Job[\"'],?[ \t]*$", re.MULTILINE)
 _YURT_KEY = re.compile(r"^(name|command|roles|strategy):", re.MULTILINE)
 
 
@@ -37,13 +39,16 @@ def read_jobs(sources: Sequence[Source], **options: Any) -> Converted:
         yurt.errors.UsageError: where a file is in no format that can be read, or does not make a job.
     """
     formats = [format_of(source) for source in sources]
+    if len(set(formats)) > 1:
+        raise UsageError(f"the files are in different formats: {', '.join(dict.fromkeys(formats))}")
     for source, name in zip(sources, formats, strict=True):
         if name == YURT:
             raise UsageError(
-                f"{source.file} is a Yurt job file already", hint="--to nomad writes it as a Nomad job file"
+                f"{source.file} is a Yurt job file already",
+                hint="--to nomad and --to tfjob write it as the job file of another system",
             )
         if name not in READERS:
-            raise UsageError(f"{source.file} is a {name}, which Yurt cannot read yet; it reads Nomad job files")
+            raise UsageError(f"{source.file} is a {name}, which Yurt cannot read")
     try:
         converted: Converted = importlib.import_module(READERS[formats[0]]).read(sources, **options)
     except RecursionError:
@@ -65,6 +70,14 @@ def is_yurt(source: Source) -> bool:
         return False
 
 
+def is_tfjob(source: Source) -> bool:
+    """Whether the text is a manifest of Kubernetes, or a template of one."""
+    try:
+        return format_of(source) == TFJOB
+    except UsageError:
+        return False
+
+
 def format_of(source: Source) -> str:
     """The format of a text, by what it holds. Raises `UsageError` for a text that is in none."""
     text = source.text
@@ -74,11 +87,11 @@ def format_of(source: Source) -> str:
         return _of_json(source)
     if _HCL_JOB.search(text):
         return NOMAD
-    if kind := _KIND.search(text):
-        return TFJOB if kind["kind"] == TFJOB else f"Kubernetes {kind['kind']}"
+    if _MANIFEST.search(text) or _JSONNET.search(text):
+        return TFJOB
     if _YURT_KEY.search(text):
         return YURT
-    raise UsageError(f"{source.file} is not a Nomad job file: there is no job block in it")
+    raise UsageError(f"{source.file} is no job file that Yurt knows: neither a job block nor a kind is in it")
 
 
 def _of_json(source: Source) -> str:
@@ -89,8 +102,8 @@ def _of_json(source: Source) -> str:
     except RecursionError:
         raise UsageError(f"{source.file} is nested too deeply") from None
     if isinstance(data, Mapping):
-        if isinstance(data.get("kind"), str):
-            return TFJOB if data["kind"] == TFJOB else f"Kubernetes {data['kind']}"
+        if "kind" in data or "apiVersion" in data:
+            return TFJOB
         if "Job" in data or "TaskGroups" in data:
             return NOMAD
         if "job" in data:
@@ -100,7 +113,7 @@ def _of_json(source: Source) -> str:
             )
         if "command" in data or "roles" in data:
             return YURT
-    raise UsageError(f"{source.file} is not a Nomad job: it has neither Job nor TaskGroups")
+    raise UsageError(f"{source.file} is no job: it has neither Job nor TaskGroups, nor a kind")
 
 
 def _plain(message: str) -> str:

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from yurt.contract.spec import RunSpec
 from yurt.kv.run_index import Entry
+from yurt.kv.run_store import RunStore
 
 
 class StoreAt(Enum):
@@ -159,6 +160,9 @@ class Keeps(Protocol):
 
     def store(self) -> tuple[str, str]:
         """The store's address on this machine, and the run's token for it; nobody may answer there yet."""
+
+    def look_after(self, runs: RunStore) -> None:
+        """Do for the run what its keeper may not; called again and again. Raises EngineError, StoreError."""
 
     def waiting(self) -> Mapping[str, tuple[str, bool]]:
         """Why what has not started has not, by task (and ``keeper``), as of the last `describe`.

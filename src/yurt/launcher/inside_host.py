@@ -149,6 +149,7 @@ class InsideHost(RemoteHost):
             self._stop_wish = None
         state = self._runs.advance()
         if state.verdict is None:
+            self._keeps.look_after(self._runs)
             state = self._tell(allocations, state)
         if state.verdict is not None and state.verdict.outcome == DEADLINE and state.verdict.hint is None:
             state = self._explain(state)

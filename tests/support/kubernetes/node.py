@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.support.kubernetes import addresses
 from tests.support.kubernetes.binaries import Binaries
 from tests.support.kubernetes.containerd import Containerd, lay_disk
-from tests.support.kubernetes.place import Place
+from tests.support.kubernetes.place import Place, wait_until
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 
@@ -132,7 +132,14 @@ class Node:
 
     def _remove_cgroup(self) -> None:
         for folder in self._cgroup_folders():
-            for each in sorted(folder.rglob("*/"), reverse=True) if folder.exists() else ():
-                each.rmdir()
-            if folder.exists():
-                folder.rmdir()
+            wait_until(lambda folder=folder: _removed(folder), f"the end of {folder}", self.place.log / "kubelet", 10)
+
+
+def _removed(group: Path) -> bool:
+    """Whether a control group is gone, with those in it; the kernel holds one for a moment after its last process."""
+    try:
+        for each in [*sorted(group.rglob("*/"), reverse=True), group] if group.exists() else ():
+            each.rmdir()
+    except OSError:
+        return False
+    return True

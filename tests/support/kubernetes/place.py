@@ -127,7 +127,7 @@ def wait_until(true: Callable[[], bool], what: str, log: Path, within_s: float =
         except RuntimeError as error:
             problem = f"{error}\n"
         if time.monotonic() > end:
-            raise RuntimeError(f"{what} did not come up in {within_s:.0f} s\n{problem}{_tail_of(log)}")
+            raise RuntimeError(f"{what} did not come in {within_s:.0f} s\n{problem}{_tail_of(log)}")
         time.sleep(0.1)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from yurt.convert.converted import Note
 from yurt.convert.nomad import tf_config
 from yurt.convert.nomad.parts import Part
+from yurt.convert.standard_server import STANDARD_SERVER
 from yurt.errors import UsageError
 from yurt.job.command import split
 
@@ -52,7 +53,7 @@ def command_of(task: Part, notes: list[Note]) -> TaskCommand:
             hint="write command and args into its config",
         )
     words, env = tf_config.without_wait(words)
-    if words == tf_config.STANDARD_SERVER:
+    if words == list(STANDARD_SERVER):
         return TaskCommand(None, image, env)
     words = _without_shell(words)
     _tell_about(words, config, image, notes)

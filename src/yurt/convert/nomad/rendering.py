@@ -12,6 +12,7 @@ from yurt.convert.converted import Note
 from yurt.convert.nomad import tf_config
 from yurt.convert.nomad.durations import NANOSECONDS
 from yurt.convert.nomad.tasks import counted_cpus
+from yurt.convert.standard_server import STANDARD_SERVER
 from yurt.job import Job, RestartPolicy, Role, RoleName, Strategy, SuccessRule
 from yurt.job.frozen import thaw
 from yurt.job.kinds import KerasChoice
@@ -84,7 +85,7 @@ def _group(job: Job, name: RoleName, role: Role, options: Mapping[str, Any], mhz
 def _task(job: Job, name: RoleName, role: Role, options: Mapping[str, Any], mhz_per_cpu: int) -> dict[str, Any]:
     env = dict(job.env_for(name))
     by_words = {key: value for key, value in env.items() if _FILLED in value}
-    words = job.command_for(name) or tf_config.STANDARD_SERVER
+    words = job.command_for(name) or STANDARD_SERVER
     config: dict[str, Any] = {
         "command": tf_config.SHELL,
         "args": [_for_driver(word) for word in tf_config.with_wait(words, by_words)],

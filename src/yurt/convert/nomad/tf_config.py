@@ -24,18 +24,6 @@ SHELL: Final = "/bin/sh"
 _ENV: Final = "env"
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 
-_SERVER: Final = (
-    "import tensorflow as tf; "
-    "task = tf.distribute.cluster_resolver.TFConfigClusterResolver(); "
-    "tf.distribute.Server(task.cluster_spec(), job_name=task.task_type, task_index=task.task_id).join()"
-)
-STANDARD_SERVER: Final = [
-    "python",
-    "-c",
-    _SERVER,
-]
-"""What runs TensorFlow's own server, as words."""
-
 
 def service_name(job: str, role: str) -> str:
     """The name in Consul of the tasks of a role."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from yurt.convert.converted import Note
-from yurt.convert.tfjob.expansion import expanded, names_in, shell_line
+from yurt.convert.tfjob.expansion import expanded, names_in, shell_word
 from yurt.convert.tfjob.parts import RoleRead
 
 SHELL: Final = "/bin/sh"
@@ -37,25 +37,39 @@ def no_images(_: str) -> ImageFacts | None:
 
 
 def words_of(
-    role: RoleRead, values: Mapping[str, str], late: Mapping[str, object], images: Images, notes: list[Note]
+    role: RoleRead,
+    words: Sequence[str],
+    values: Mapping[str, str],
+    late: Container[str] = (),
+    *,
+    folder: str | None = None,
+    first: str = "",
 ) -> tuple[str, ...]:
-    """What the task runs; `late` are variables that only the cluster knows, which a shell then fills in."""
-    words = _written(role, images, notes)
-    asked = [name for word in words for name in names_in(word) if name in late and name not in values]
-    if asked:
-        line = f"exec {shell_line(words, values, lambda name: name in late)}"
-        if role.folder:
-            line = f"cd {shlex.quote(role.folder)} && {line}"
-        return (SHELL, "-c", line)
+    """What the task runs: the words with `values` filled in, and by a shell those of `late`, which only it knows.
+
+    `folder` is where they run, `first` what the shell does before.
+    """
+    asked = any(name in late and name not in values for word in words for name in names_in(word))
+    if asked or first:
+        line = " ".join(shell_word(word, values, late) for word in words)
+        enter = f"cd {folder} && " if folder else ""
+        return (SHELL, "-c", f"{first}{enter}exec {line}")
     plain = [expanded(word, values) for word in words]
-    if not role.folder:
-        if plain[0].endswith(".py"):
-            notes.append(role.container.note(f"runs {plain[0]} itself; Yurt runs a script by `python`"))
-        return tuple(plain)
-    return (SHELL, "-c", ENTER.format(folder=shlex.quote(role.folder)), "sh", *plain)
+    return (SHELL, "-c", ENTER.format(folder=folder), "sh", *plain) if folder else tuple(plain)
 
 
-def _written(role: RoleRead, images: Images, notes: list[Note]) -> list[str]:
+def tell_about(role: RoleRead, notes: list[Note]) -> None:
+    """What is not taken literally of the words that a role runs."""
+    assert role.words is not None
+    if role.words[0].endswith(".py"):
+        notes.append(role.container.note(f"runs {role.words[0]} itself; Yurt runs a script by `python`"))
+    for name in ("{role}", "{index}", "{address}"):
+        if any(name in word for word in role.words):
+            notes.append(role.container.note(f"holds {name}, which Yurt fills in for each task, and a TFJob does not"))
+
+
+def written(role: RoleRead, images: Images, notes: list[Note]) -> list[str]:
+    """The words as they are written. Raises UsageError where neither the file nor the image says any."""
     if role.command:
         return [*role.command, *(role.args or ())]
     facts = images(role.image) if role.image else None

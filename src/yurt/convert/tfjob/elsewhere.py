@@ -6,24 +6,31 @@ What cannot be carried is told; what would change what the training is, is refus
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from yurt.convert.converted import Note
-from yurt.convert.tfjob.commands import Images, words_of
+from yurt.convert.tfjob.commands import Images, tell_about, words_of, written
 from yurt.convert.tfjob.containers import option_of_volumes
-from yurt.convert.tfjob.expansion import expanded, kept, names_in, partly
+from yurt.convert.tfjob.expansion import expanded, kept, names_in, partly, shell_word
 from yurt.convert.tfjob.manifest import Manifest
 from yurt.convert.tfjob.parts import Option, RoleRead, Variable
 from yurt.convert.tfjob.tree import Node
+from yurt.errors import UsageError
 from yurt.job.names import ENV_PATTERN
 
 KUBERNETES: Final = "kubernetes"
 LOCAL: Final = "local"
 DOCKER: Final = "docker"
 NOMAD: Final = "nomad"
+#: The working folder of the image, as the agent in a pod finds it and tells its task.
+IMAGE_FOLDER: Final = "YURT_IMAGE_FOLDER"
+#: A variable of the shell that starts a task: the folder where the task works.
+_HERE: Final = "yurt_here"
+_SCRIPTS: Final = (".py", ".sh")
 #: Options without which the training is another one, or none.
 _NEEDED: Final = {
     "init_containers": (
@@ -103,9 +110,7 @@ def place(roles: list[RoleRead], options: dict[str, Any], ground: Ground, notes:
     return engines
 
 
-def _unused_volume(name: str, why: str) -> Exception:
-    from yurt.errors import UsageError
-
+def _unused_volume(name: str, why: str) -> UsageError:
     return UsageError(f"--volume {name}: {why}")
 
 
@@ -130,15 +135,15 @@ def _keep(role: RoleRead, ground: Ground, notes: list[Note]) -> None:
     if role.variables_from:
         role.options["env_from"] = Option([each.plain() for each in role.variables_from], role.variables_from[0])
     # What the image or a config map brings may be asked for too: only the pod knows.
-    asked = {"TF_CONFIG": None, **({name: None for name in _asked(role)} if role.variables_from else {})}
-    role.words = words_of(role, values, {**asked, **late}, ground.images, notes)
+    words = written(role, ground.images, notes)
+    asked = {name for word in words for name in names_in(word)} if role.variables_from else set()
+    folder = shlex.quote(role.folder) if role.folder else None
+    if folder is None and ground.engine == KUBERNETES:
+        folder = f'"${{{IMAGE_FOLDER}:-.}}"'
+    role.words = words_of(role, words, values, {"TF_CONFIG", *asked, *late}, folder=folder)
+    tell_about(role, notes)
     role.env = {name: text for name, text in values.items() if name not in late}
     option_of_volumes(role)
-
-
-def _asked(role: RoleRead) -> Iterator[str]:
-    for word in (*(role.command or ()), *(role.args or ())):
-        yield from names_in(word)
 
 
 def _settle(role: RoleRead, ground: Ground, notes: list[Note]) -> Iterator[str]:
@@ -154,14 +159,26 @@ def _settle(role: RoleRead, ground: Ground, notes: list[Note]) -> Iterator[str]:
             continue
         values.pop(name, None)
         values[name] = expanded(text, values)
-    words = words_of(role, values, {"TF_CONFIG": None}, ground.images, notes)
-    mounts = list(_mounts(role, ground, notes))
-    moved = {each.path: each.folder or _own_folder(each) for each in mounts if _moves(each, ground)}
-    role.words = tuple(_moved(word, moved) for word in words)
-    role.env = {name: _moved(text, moved) for name, text in values.items()}
+    words = written(role, ground.images, notes)
+    mounts = list(_mounts(role, ground))
+    moved = {each.path: kept(each.folder or "") or f"$({_HERE})/{each.volume}" for each in mounts if _moves(each, ground)}
+    if ground.engine == LOCAL:
+        moved |= _scripts_beside(role, words, moved, notes)
+    folder = shlex.quote(expanded(_moved(role.folder, moved), {})) if role.folder else None
+    own = [each.volume for each in mounts if each.path in moved and each.folder is None]
+    text = " ".join([*words, *values.values()])
+    values = {name: _moved(kept(value), moved) for name, value in values.items()}
+    here = {name: value for name, value in values.items() if _HERE in names_in(value)}
+    values = {name: expanded(value, {}) for name, value in values.items() if name not in here}
+    first = f'{_HERE}="$PWD"; mkdir -p {shlex.join(own)}; ' if own else ""
+    first += "".join(f"export {name}={shell_word(value, {}, {_HERE})}; " for name, value in here.items())
+    words = [_moved(word, moved) for word in words]
+    role.words = words_of(role, words, {**values}, {"TF_CONFIG", _HERE, *here}, folder=folder, first=first)
+    role.env = values
+    tell_about(role, notes)
     for mount in mounts:
         if mount.path in moved:
-            _tell_moved(role, mount, moved[mount.path], [*words, *values.values()], notes)
+            _tell_moved(mount, changed=_moved(text, {mount.path: ""}) != text, notes=notes)
         elif mount.folder is not None and ground.engine != LOCAL:
             yield f"{mount.folder}:{mount.path}" + (":ro" if mount.read_only else "")
     if role.folder and ground.engine == LOCAL and not _is_there(_moved(role.folder, moved)):
@@ -228,7 +245,7 @@ def _text_of(variable: Variable, ground: Ground) -> str | None:
     )
 
 
-def _mounts(role: RoleRead, ground: Ground, notes: list[Note]) -> Iterator[Mount]:
+def _mounts(role: RoleRead, ground: Ground) -> Iterator[Mount]:
     volumes = {str(name.value): each for each in role.volumes if (name := each.peek("name"))}
     for mount in role.mounts:
         name, path = mount.string("name") or "", (mount.string("mountPath") or "").rstrip("/") or "/"
@@ -276,30 +293,41 @@ def _moves(mount: Mount, ground: Ground) -> bool:
     return ground.engine == LOCAL and mount.folder != mount.path
 
 
-def _own_folder(mount: Mount) -> str:
-    """The place of an emptyDir: a folder in the one where the task works."""
-    return mount.volume
-
-
 def _moved(text: str, moved: Mapping[str, str]) -> str:
     """The text with paths below a mount replaced by where that is."""
     for path in sorted(moved, key=len, reverse=True):
-        text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?=$|[/\s'\":,;)]|$)", lambda _, to=moved[path]: to, text)
+        text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])", lambda _, to=moved[path]: to, text)
     return text
 
 
-def _tell_moved(role: RoleRead, mount: Mount, folder: str, texts: list[str], notes: list[Note]) -> None:
-    what = f"the volume {mount.volume}, at {mount.path} in a pod, is the folder {folder} here"
-    if mount.folder is None:
-        what += " in the task's own"
-    named = any(_moved(text, {mount.path: folder}) != text for text in texts)
-    how = "its command and variables are changed to that" if named else "a script that names the path itself looks elsewhere"
-    notes.append(mount.node.note(f"{what}; {how}"))
+def _tell_moved(mount: Mount, *, changed: bool, notes: list[Note]) -> None:
+    where = mount.folder or f"the task's own folder {mount.volume}"
+    how = "its command and variables say that" if changed else "a script that names the path itself looks elsewhere"
+    notes.append(mount.node.note(f"the volume {mount.volume}, at {mount.path} in a pod, is {where} here; {how}"))
+
+
+def _scripts_beside(
+    role: RoleRead, words: list[str], moved: Mapping[str, str], notes: list[Note]
+) -> dict[str, str]:
+    """Scripts of the image that lie beside the file, by their path in the image; those that are nowhere are told."""
+    found = {}
+    folder = Path(role.node.file).absolute().parent
+    at = role.container.peek("command") or role.container
+    for word in words:
+        path = PurePosixPath(word)
+        if not path.is_absolute() or path.suffix not in _SCRIPTS or _moved(word, moved) != word or Path(word).exists():
+            continue
+        if (folder / path.name).is_file():
+            found[word] = path.name
+            notes.append(at.note(f"runs {word}, which this machine does not have: {path.name} beside the file is run"))
+        else:
+            notes.append(
+                at.note(f"runs {word}, which this machine does not have: put {path.name} beside the file, and it is run")
+            )
+    return found
 
 
 def _is_there(folder: str) -> bool:
-    from pathlib import Path
-
     return Path(folder).is_dir()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 _PIECE: Final = re.compile(r"\$(?:\$|\((?P<name>[^)]*)\))")
@@ -35,34 +35,19 @@ def names_in(text: str) -> list[str]:
     return [match["name"] for match in _PIECE.finditer(text) if match["name"] is not None]
 
 
-def shell_line(words: list[str], values: Mapping[str, str], late: Callable[[str], bool]) -> str:
-    """The words as a line of shell, in which the variables that are known only in the pod are filled in late."""
-    return " ".join(_shell_word(word, values, late) for word in words)
-
-
-def _shell_word(word: str, values: Mapping[str, str], late: Callable[[str], bool]) -> str:
-    pieces = []
-    end = 0
+def shell_word(word: str, values: Mapping[str, str], late: Container[str]) -> str:
+    """One word of a line of shell, in which the variables of `late` are filled in as the shell knows them."""
+    shown, text, end = "", "", 0
     for match in _PIECE.finditer(word):
         name = match["name"]
-        plain = word[end : match.start()]
+        text += word[end : match.start()]
         end = match.end()
-        if name is not None and name not in values and late(name):
-            pieces += [plain, None, name]
+        if name is not None and name not in values and name in late:
+            shown += (shlex.quote(text) if text else "") + f'"${{{name}}}"'
+            text = ""
         else:
-            pieces.append(plain + ("$" if name is None else values.get(name, match[0])))
-    pieces.append(word[end:])
-    shown = ""
-    text = ""
-    variable = False
-    for piece in pieces:
-        if piece is None:
-            variable = True
-        elif variable:
-            shown += (shlex.quote(text) if text else "") + f'"${{{piece}}}"'
-            text, variable = "", False
-        else:
-            text += piece
+            text += "$" if name is None else values.get(name, match[0])
+    text += word[end:]
     return shown + (shlex.quote(text) if text or not shown else "")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 
 from yurt.convert.converted import Note
 from yurt.convert.source import Source
@@ -16,6 +17,7 @@ from yurt.convert.tfjob.tree import Node, documents
 from yurt.errors import UsageError
 
 KIND: Final = "TFJob"
+_KIND: Final = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 #: The groups under which TFJobs were served, and the versions of the shape.
 _GROUPS: Final = ("kubeflow.org", "tensorflow.org")
 _VERSIONS: Final = ("v1", "v1beta2", "v1beta1", "v1alpha2", "v1alpha1")
@@ -30,6 +32,12 @@ _OTHERS: Final = {
     "TrainJob": "Kubeflow's Trainer v2, which has no TensorFlow",
     "RayJob": "Ray",
 }
+#: What makes a TFJob of an object that holds one.
+_HINTS: Final = {
+    "Kustomization": "`kubectl kustomize FOLDER > tfjob.yaml` makes the manifest",
+    "Experiment": "the TFJob is in its trialTemplate: write it into a file of its own, with values for what Katib varies",
+    "Workflow": "the TFJob is in one of its templates: write it into a file of its own",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class Manifest:
 
 def manifest_of(source: Source, name: str | None, notes: list[Note]) -> Manifest:
     """The TFJob of a file, by `name` where there are several. Raises UsageError in one sentence where there is none."""
+    _check_kinds(source)
     templates.check_text(source)
     found = [each for one in documents(_without_tabs(source)) for each in _flat(one)]
     kinds = [(_kind(each), each) for each in found]
@@ -70,6 +79,13 @@ def manifest_of(source: Source, name: str | None, notes: list[Note]) -> Manifest
         else:
             notes.append(each.note(f"{label} is left out: it is no TFJob"))
     return Manifest(job, maps, secrets)
+
+
+def _check_kinds(source: Source) -> None:
+    """Raises UsageError where the objects of a YAML text are others, before its templates are looked at."""
+    kinds = _KIND.findall(source.text)
+    if kinds and not any(kind.lower() in (KIND.lower(), "list", f"{KIND.lower()}list") for kind in kinds):
+        _refuse(source, kinds)
 
 
 def _without_tabs(source: Source) -> Source:
@@ -146,12 +162,12 @@ def _decoded(node: Node) -> dict[str, str]:
     return found
 
 
-def _refuse(source: Source, kinds: Sequence[str]) -> None:
+def _refuse(source: Source, kinds: Sequence[str]) -> NoReturn:
     named = [kind for kind in dict.fromkeys(kinds) if kind]
     if not named:
         raise UsageError(f"{source.file} holds no TFJob")
     first = next((kind for kind in named if kind in _OTHERS), named[0])
     if first in _OTHERS:
         raise UsageError(f"{source.file} is a {first}, for {_OTHERS[first]}; Yurt trains TensorFlow and reads TFJobs")
-    hint = "`kubectl kustomize FOLDER > tfjob.yaml` makes the manifest" if first == "Kustomization" else None
+    hint = _HINTS.get(first)
     raise UsageError(f"{source.file} holds no TFJob; it holds {', '.join(named)}", hint=hint)

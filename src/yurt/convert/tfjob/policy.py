@@ -28,8 +28,8 @@ def read_policy(
         inside = policy.get(key) if policy is not None else None
         outside = spec.get(key)
         if outside is not None and version.rpartition("/")[2] not in _OLD:
-            message = f"belongs under spec.runPolicy, and a strict API server refuses it in {outside.path}"
-            notes.append(outside.note(f"{message}; it is taken as if it stood there" if inside is None else message))
+            message = "belongs under spec.runPolicy: kubectl refuses it here"
+            notes.append(outside.note(f"{message}, and it is taken" if inside is None else f"{message}; that one counts"))
         if (chosen := inside or outside) is not None:
             found[key] = chosen
     for key, inner in {} if policy is None else policy.value.items():
@@ -112,7 +112,9 @@ def _restarts(roles: list[RoleRead], limit: Node | None, data: dict[str, Any], n
         data["max_restarts"] = _whole(limit, 0)
     elif chosen is not RestartPolicy.NEVER:
         notes.append(
-            roles[0].node.note("without a backoffLimit the operator starts again for ever; a run has 3 restarts unless told")
+            (roles[0].node.peek("restartPolicy") or roles[0].node).note(
+                "has no limit without a backoffLimit, and a run has 3 restarts: `max_restarts`"
+            )
         )
 
 

@@ -58,6 +58,15 @@ class Daemon:
                 return False
         return True
 
+    def image_config(self, name: str) -> Mapping[str, Any] | None:
+        """An image's own settings, such as Entrypoint, Cmd and WorkingDir; None where it is not on this machine."""
+        with self._told():
+            try:
+                found: Mapping[str, Any] = self._api.inspect_image(name)
+            except docker.errors.ImageNotFound:
+                return None
+        return found.get("Config") or {}
+
     def create_network(self, request: Mapping[str, Any]) -> None:
         """Make a network from ``Name``, ``Driver`` and ``Labels``."""
         with self._told():

@@ -88,7 +88,10 @@ _SAID_ELSEWHERE: Final[Mapping[str, Mapping[str, str | None]]] = {
 
 def problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -> list[str]:
     """Sentences that name the job file's key; empty where the run can be sent."""
-    found = [*_run_problems(run, options), *(_KEY + text for text in _option_problems(run, options, ground))]
+    found = [
+        *_run_problems(run, way_of(options, ground)),
+        *(_KEY + text for text in _option_problems(run, options, ground)),
+    ]
     levels: list[tuple[str, PodOptions]] = [
         ("", options),
         *((f"roles: {role}: ", own) for role, own in options.roles.items()),
@@ -97,7 +100,7 @@ def problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -> list[s
     return [*found, *(shapeless or _pod_problems(run, options, ground))]
 
 
-def _run_problems(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
+def _run_problems(run: RunSpec, way: str) -> Iterator[str]:
     if not run.tasks:
         yield f"roles: the job {run.job_name} has no tasks"
     chiefs = sum(task.role == CHIEF for task in run.tasks)
@@ -105,11 +108,15 @@ def _run_problems(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
         yield f"roles: chief: there can be one, not {chiefs}"
     # The longest of all: a pod of the last submission of a TFJob, which is a service too.
     last = {task.role: max(each.index for each in run.tasks if each.role == task.role) for task in run.tasks}
-    first = names.tfjob(run.run_id, run.max_restarts) if way_of(options) == TFJOB else run.run_id
-    for name in (names.keeper(run.run_id), *(f"{first}-{role}-{index}" for role, index in last.items())):
+    first = names.tfjob(run.run_id, run.max_restarts) if way == TFJOB else run.run_id
+    for name in (
+        names.service(run.run_id),
+        names.keeper(run.run_id),
+        *(f"{first}-{role}-{index}" for role, index in last.items()),
+    ):
         if (rule := names.broken_rule(name)) is not None:
             yield f"name: {name}, made of the job's name, {rule}"
-    size = len(json.dumps(run.to_json()))
+    size = len(json.dumps(run.to_json(), separators=(",", ":")))
     if size > _LARGEST_ORDER_BYTES:
         yield (
             f"roles: the commands and variables of {len(run.tasks)} tasks are {size / 2**20:.1f} MiB, and the secret "
@@ -120,7 +127,7 @@ def _run_problems(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
 def _option_problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -> Iterator[str]:
     if ground.older_than(*_OLDEST):
         yield f"the cluster is Kubernetes {ground.version}, and pods know their index since {_OLDEST[0]}.{_OLDEST[1]}"
-    if way_of(options) == TFJOB:
+    if way_of(options, ground) == TFJOB:
         if ground.tfjobs is False:
             yield (
                 "operator: the cluster serves no TFJob (kubeflow.org/v1); `yurt kubernetes prepare` installs the "
@@ -138,10 +145,10 @@ def _option_problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -
         yield f"env: {', '.join(twice)}: also in the job's own env; leave out one of them"
     if ground.older_than(*_SIDECARS) and any(own.sidecars for own in (options, *options.roles.values())):
         yield f"sidecars: Kubernetes {ground.version} has none; they came with 1.29"
-    yield from _scheduling_problems(run, options)
+    yield from _scheduling_problems(run, options, way_of(options, ground))
 
 
-def _scheduling_problems(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
+def _scheduling_problems(run: RunSpec, options: KubernetesOptions, way: str) -> Iterator[str]:
     scheduling = options.scheduling
     if scheduling.by == "kueue":
         if scheduling.queue is None:
@@ -149,7 +156,7 @@ def _scheduling_problems(run: RunSpec, options: KubernetesOptions) -> Iterator[s
         for name in ("min_available", "min_resources", "timeout_s"):
             if name in scheduling.model_fields_set:
                 yield f"scheduling: {name}: Kueue admits a job whole and has no such thing"
-    if scheduling.by == "volcano" and way_of(options) != TFJOB and scheduling.timeout_s is not None:
+    if scheduling.by == "volcano" and way != TFJOB and scheduling.timeout_s is not None:
         yield "scheduling: timeout_s: Volcano's groups have no such thing; the job's start_deadline ends the wait"
     if (scheduling.min_available or 0) > len(run.tasks):
         yield f"scheduling: min_available: {scheduling.min_available} of {len(run.tasks)} tasks never come together"
@@ -179,8 +186,9 @@ def _shape_problems(own: PodOptions) -> Iterator[str]:
 
 def _pod_problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -> list[str]:
     """Of each role's pods as they will be; what is said of all of them is said once."""
-    made = dict(templates(run, options))
-    made[names.KEEPER] = keeper_job(run, options, ground, way_of(options))["spec"]["template"]
+    way = way_of(options, ground)
+    made = dict(templates(run, options, way))
+    made[names.KEEPER] = keeper_job(run, options, ground, way)["spec"]["template"]
     roles: dict[str, list[str]] = {}
     for role, template in made.items():
         for text in (*misfits(template), *(refused(template["spec"]) if options.restricted else ())):
@@ -190,6 +198,8 @@ def _pod_problems(run: RunSpec, options: KubernetesOptions, ground: Ground) -> l
 
 def _placed(text: str, whose: list[str], tasks: int) -> str:
     """With the roles whose pods it is about, unless it is about those of all tasks."""
+    if text.startswith("image: "):  # the job's own
+        return text
     if sum(role != names.KEEPER for role in whose) == tasks:
         return f"{_KEY}{text}"
     return f"{_KEY}{text} (in the pods of {', '.join(whose)})"

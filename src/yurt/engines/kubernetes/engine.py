@@ -7,14 +7,14 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel
 
 from yurt.contract.spec import RunSpec
-from yurt.engines.base import Allocation, Capabilities, Place, StoreAt
+from yurt.engines.base import Allocation, AllocationState, Capabilities, Place, StoreAt
 from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render
 from yurt.engines.kubernetes.client import Client
 from yurt.engines.kubernetes.events import Events
@@ -22,18 +22,21 @@ from yurt.engines.kubernetes.forwarding import Forwarding
 from yurt.engines.kubernetes.ground import Ground, look_at
 from yurt.engines.kubernetes.listing import last_words, listed
 from yurt.engines.kubernetes.logs import Cursor, TaskLog
-from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.options import NONE, TFJOB, KubernetesOptions
 from yurt.engines.kubernetes.pods import PodWatch
+from yurt.engines.kubernetes.resubmitting import Resubmitting
 from yurt.engines.kubernetes.room import ROOM
 from yurt.engines.kubernetes.session import Socket, Unreachable, open_session
 from yurt.engines.kubernetes.states import is_going
 from yurt.engines.travel.travelling import Parcel, remove, travelling
 from yurt.errors import EngineError, RunNotFound, UsageError
 from yurt.kv.run_index import Entry
+from yurt.kv.run_store import RunStore
 
 #: Seconds that the end of a run's pods is waited for, beyond their grace time.
 _GONE_S: Final = 40.0
 _PAUSE_S: Final = 0.25
+_WAITING: Final = AllocationState.PENDING
 
 
 class KubernetesEngine:
@@ -57,6 +60,8 @@ class KubernetesEngine:
         self._run: str | None = None
         self._spec: RunSpec | None = None
         self._namespace = ""
+        self._way = NONE
+        self._resubmitting: Resubmitting | None = None
         self._token = ""
         self._parcel: Parcel | None = None
         self._ours = True  # whether the run's end here is its end in the cluster
@@ -99,7 +104,7 @@ class KubernetesEngine:
         """Make the run's objects, its owner first. Raises EngineError; `cancel` then removes what was made."""
         assert self._spec
         client = self._client
-        self._run, self._namespace = request["run"], request["namespace"]
+        self._run, self._namespace, self._way = request["run"], request["namespace"], request["way"]
         self._follow({task.name: Cursor() for task in self._spec.tasks})
         self.on_handle()
         packed = travelling(
@@ -125,12 +130,13 @@ class KubernetesEngine:
             "logs": {task: asdict(log.cursor) for task, log in self._logs.items()},
             "parcel": asdict(self._parcel) if self._parcel else None,
             "ours": self._ours,
+            "way": self._way,
         }
 
     def adopt(self, handle: Mapping[str, Any]) -> None:
         """Take on a run that another process has submitted."""
         self._run, self._namespace, self._token = handle["run"], handle["namespace"], handle["token"]
-        self._ours = handle["ours"]
+        self._ours, self._way = handle["ours"], handle["way"]
         self._options = KubernetesOptions(context=handle["context"], namespace=handle["namespace"])
         self._parcel = Parcel(**handle["parcel"]) if handle.get("parcel") else None
         self._follow({task: Cursor(**value) for task, value in handle["logs"].items()})
@@ -147,7 +153,11 @@ class KubernetesEngine:
             for pod in pods if task in self._logs else ():
                 self._logs[task].take(pod)
         assert self._events
-        return self._events.explained(self._watch, list(self._logs))
+        found = self._events.explained(self._watch, list(self._logs))
+        if self._way != TFJOB:
+            return found
+        # One lost pod takes all others of a TFJob with it: whoever submits it again counts that, once.
+        return [replace(each, id="", state=_WAITING) if each.state is AllocationState.LOST else each for each in found]
 
     def bring_back(self, task: str) -> None:
         """Kubernetes does that itself."""
@@ -175,6 +185,11 @@ class KubernetesEngine:
             self._let_go()
 
     # Its store, which is in the cluster.
+
+    def look_after(self, runs: RunStore) -> None:
+        """Submit a lost TFJob again."""
+        if self._resubmitting is not None:
+            self._resubmitting.look(runs)
 
     def waiting(self) -> Mapping[str, tuple[str, bool]]:
         """Of tasks and of the keeper itself."""
@@ -214,7 +229,7 @@ class KubernetesEngine:
         order = json.loads(base64.b64decode(secret["data"]["run.json"]))
         spec = RunSpec.from_json(order["config"]["run"])
         self._run, self._namespace, self._token = run_id, client.namespace, order["config"]["token"]
-        self._ours, self._spec = False, spec
+        self._ours, self._spec, self._way = False, spec, order["way"]
         self._follow({task.name: Cursor() for task in spec.tasks})
         return spec
 
@@ -237,6 +252,8 @@ class KubernetesEngine:
         assert self._run
         self._watch = PodWatch(self._client, self._namespace, f"{labels.RUN}={self._run}")
         self._events = Events(self._client, self._namespace, self._run)
+        if self._way == TFJOB:
+            self._resubmitting = Resubmitting(self._client, self._run, self._namespace)
         self._logs = {task: TaskLog(self._client, self._namespace, cursor) for task, cursor in cursors.items()}
 
     def _connect(self) -> Socket:

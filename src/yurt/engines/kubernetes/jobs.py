@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from yurt.contract.spec import RunSpec, TaskSpec
 from yurt.engines.kubernetes import labels, names
-from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.options import NONE, KubernetesOptions
+from yurt.engines.kubernetes.resources import written
 from yurt.engines.kubernetes.roles import roles_of, templates
 
 #: Seconds beyond a run's deadline after which Kubernetes itself ends pods whose agents have not.
@@ -20,7 +21,7 @@ _MOST: Final = 2**31 - 1
 
 def jobs(run: RunSpec, options: KubernetesOptions) -> list[dict[str, Any]]:
     """One for each role."""
-    made = dict(templates(run, options))
+    made = dict(templates(run, options, NONE))
     return [_job(run, tasks, options, made[tasks[0].role]) for tasks in roles_of(run)]
 
 
@@ -31,7 +32,7 @@ def pod_group(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
         "minMember": scheduling.min_available or len(run.tasks),
         "queue": scheduling.queue,
         "priorityClassName": scheduling.priority_class,
-        "minResources": {name: str(amount) for name, amount in scheduling.min_resources.items()},
+        "minResources": written(scheduling.min_resources),
     }
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -51,10 +52,7 @@ def _job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": names.job(run.run_id, role),
-            "labels": {**options.of(role).labels, **labels.of_object(run.run_id, role), **queue_labels(options)},
-        },
+        "metadata": metadata(run, names.job(run.run_id, role), role, options),
         "spec": {
             "completionMode": "Indexed",
             "completions": len(tasks),
@@ -88,8 +86,14 @@ def suspended(options: KubernetesOptions) -> bool:
     return options.suspend or options.scheduling.by == "kueue"
 
 
-def queue_labels(options: KubernetesOptions) -> dict[str, str]:
-    """By which Kueue takes an object into a queue."""
+def metadata(run: RunSpec, name: str, component: str, options: KubernetesOptions) -> dict[str, Any]:
+    """Of an object that makes pods of tasks: what the options say, and what Kueue takes it into a queue by."""
+    marks = {**options.run_labels, **labels.of_object(run.run_id, component), **_queue_labels(options)}
+    notes = dict(options.run_annotations)
+    return {"name": name, "labels": marks, **({"annotations": notes} if notes else {})}
+
+
+def _queue_labels(options: KubernetesOptions) -> dict[str, str]:
     scheduling = options.scheduling
     if scheduling.by != "kueue":
         return {}

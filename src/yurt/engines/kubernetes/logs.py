@@ -33,7 +33,7 @@ _END_S: Final = 3.0
 #: Seconds without output after which a pod that is going is left for the one that has its task now.
 _SILENT_S: Final = 10.0
 #: Seconds that `read` waits for the last lines of an ended container, and for which it says nothing of a fault.
-_LAST_LINES_S: Final = 1.0
+_LAST_LINES_S: Final = 2.0
 _FAULT_S: Final = 3.0
 #: Seconds that `close` waits for the thread.
 _CLOSE_S: Final = 40.0
@@ -133,7 +133,7 @@ class TaskLog:
                 size += len(item.data)
             self._waiting_bytes -= size
             self._changed.notify_all()
-            if not size and self._fault is not None and time.monotonic() - self._fault[0] > _FAULT_S:
+            if not size and self._fault is not None and self._is_in_the_way():
                 raise self._fault[1]
             return b"".join(given)
 
@@ -165,9 +165,13 @@ class TaskLog:
         return None
 
     def _last_lines_are_coming(self) -> bool:
-        """A container has ended, its output is not read to the end, and nothing is in the way."""
+        """A container has ended, and its output is not read to the end."""
         source = self._next()
-        return source is not None and source.ended and self._fault is None and not self._ending
+        return source is not None and source.ended and not self._ending and not self._is_in_the_way()
+
+    def _is_in_the_way(self) -> bool:
+        """A fault that is more than a blink."""
+        return self._fault is not None and time.monotonic() - self._fault[0] > _FAULT_S
 
     def _is_followed(self, source: _Source) -> bool:
         """Another container has the task by now."""

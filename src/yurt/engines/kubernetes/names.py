@@ -68,9 +68,9 @@ def hosts_of_jobs(run_id: str, namespace: str) -> str:
     return f"{run_id}-{{role}}-{{index}}.{service(run_id)}.{namespace}.svc"
 
 
-def hosts_of_tfjob(run_id: str, namespace: str) -> str:
-    """A task's host name where its pod is of the TFJob `tfjob`; with ``{role}`` and ``{index}`` in it."""
-    return f"{run_id}-{{role}}-{{index}}.{namespace}.svc"
+def hosts_of_tfjob(namespace: str) -> str:
+    """A task's host name where its pod is of a TFJob, whichever: the service of a pod has its name, ``{pod}``."""
+    return f"{{pod}}.{namespace}.svc"
 
 
 def broken_rule(name: str) -> str | None:

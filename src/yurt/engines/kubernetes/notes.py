@@ -18,16 +18,17 @@ _NOTHING: Final = Decimal(0)
 
 def notes(run: RunSpec, options: KubernetesOptions, ground: Ground) -> list[str]:
     """Sentences for the launcher to show."""
+    way = way_of(options, ground)
     found = [] if ground.unknown is None else [ground.unknown]
     if not run.output:
         found.append(f"the job names no output: its model goes with the pod of {run.deciding}")
     elif run.output.startswith("file:"):
         found.append(f"the model is published to {run.output} in the pod of {run.deciding}, not on this machine")
-    return [*found, *_of_scheduling(run, options), *_of_way(options), *_of_room(run, options, ground)]
+    return [*found, *_of_scheduling(run, options, way), *_of_way(options, way), *_of_room(run, options, ground, way)]
 
 
-def _of_scheduling(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
-    operated = way_of(options) == TFJOB
+def _of_scheduling(run: RunSpec, options: KubernetesOptions, way: str) -> Iterator[str]:
+    operated = way == TFJOB
     if options.scheduling.by == "kueue" and not operated and len({task.role for task in run.tasks}) > 1:
         yield "Kueue admits the job of each role by itself; as a TFJob (operator: tfjob) they come together"
     if options.scheduling.by == "volcano" and operated:
@@ -36,8 +37,8 @@ def _of_scheduling(run: RunSpec, options: KubernetesOptions) -> Iterator[str]:
         yield "the run is submitted suspended: nothing of it starts until somebody resumes it"
 
 
-def _of_way(options: KubernetesOptions) -> Iterator[str]:
-    if way_of(options) == TFJOB:
+def _of_way(options: KubernetesOptions, way: str) -> Iterator[str]:
+    if way == TFJOB:
         if any(own.init_containers for own in (options, *options.roles.values())):
             yield "the training operator runs an init container that fails again without end"
         return
@@ -46,13 +47,13 @@ def _of_way(options: KubernetesOptions) -> Iterator[str]:
             yield f"{name} is of a TFJob, and this run goes without the operator"
 
 
-def _of_room(run: RunSpec, options: KubernetesOptions, ground: Ground) -> Iterator[str]:
+def _of_room(run: RunSpec, options: KubernetesOptions, ground: Ground, way: str) -> Iterator[str]:
     """What no node has room for now, were it empty; a cluster may make larger ones."""
     if not ground.nodes:
         return
     if options.spread == "required" and len(ground.nodes) < len(run.tasks):
         yield f"{len(run.tasks)} tasks are to have a node each, and {len(ground.nodes)} are ready"
-    for role, template in templates(run, options):
+    for role, template in templates(run, options, way):
         spec = template["spec"]
         nodes = [node for node in ground.nodes if _has_labels(node, spec.get("nodeSelector") or {})]
         if not nodes:

@@ -135,7 +135,8 @@ class KubernetesOptions(TravelOptions, PodOptions):
     )
     managed_by: str | None = Field(default=None, description="A TFJob's managedBy.")
     prefer_tfjob: bool = Field(
-        default=False, description="Whether `operator: auto` is tfjob where TFJobs are served, as it is for a TFJob's file."
+        default=False,
+        description="Whether `operator: auto` is tfjob where TFJobs are served, as it is for a TFJob's file.",
     )
     run_labels: Mapping[str, str] = Field(
         default_factory=dict, description="Labels of the run's own objects, its TFJob or its Jobs."

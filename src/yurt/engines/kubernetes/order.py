@@ -57,10 +57,10 @@ def order(
         silent_after_s=beat_s * _SILENT_BEATS,
         python_path_first=folder or None,
     )
-    hosts = names.hosts_of_jobs if tfjob is None else names.hosts_of_tfjob
+    hosts = names.hosts_of_jobs(run.run_id, namespace) if tfjob is None else names.hosts_of_tfjob(namespace)
     return {
         "config": config.to_json(),
-        "host": hosts(run.run_id, namespace),
+        "host": hosts,
         "roles": {
             tasks[0].role: {
                 "count": len(tasks),
@@ -83,4 +83,4 @@ def order(
 
 def text(value: Mapping[str, Any]) -> str:
     """The order as it stands in the secret."""
-    return json.dumps(value, indent=1, sort_keys=True) + "\n"
+    return json.dumps(value, separators=(",", ":"), sort_keys=True) + "\n"  # a secret holds 1 MiB

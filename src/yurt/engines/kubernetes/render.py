@@ -34,7 +34,7 @@ def render(run: RunSpec, place: Place, options: KubernetesOptions, ground: Groun
     (`owned`); `agent` and `files` are the zipapp and the folder that are packed. `checks.problems` comes first: this
     takes the options for good.
     """
-    way = way_of(options)
+    way = way_of(options, ground)
     namespace = options.namespace or ground.namespace
     operated = tfjob(run, options) if way == TFJOB else None
     order = orders.order(

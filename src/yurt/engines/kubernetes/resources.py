@@ -27,8 +27,8 @@ def amounts(
     own_requests: Mapping[str, str], own_limits: Mapping[str, str], options: PodOptions
 ) -> dict[str, dict[str, str]]:
     """The same for a container's own amounts, over which those of the options go."""
-    requests = {**own_requests, **_written(options.requests)}
-    limits = {**own_limits, **_written(options.limits)}
+    requests = {**own_requests, **written(options.requests)}
+    limits = {**own_limits, **written(options.limits)}
     for first, second, own_words in ((limits, requests, options.requests), (requests, limits, options.limits)):
         for name, amount in first.items():
             if is_counted(name) and name not in own_words:
@@ -81,7 +81,8 @@ def _memory(size_bytes: int) -> str:
     return str(size_bytes)
 
 
-def _written(given: Mapping[str, Any]) -> dict[str, str]:
+def written(given: Mapping[str, Any]) -> dict[str, str]:
+    """Amounts as text, as Kubernetes itself writes them."""
     return {name: _number(amount) if isinstance(amount, float) else str(amount) for name, amount in given.items()}
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 from yurt.contract.spec import ROLES, RunSpec, TaskSpec
 from yurt.engines.kubernetes import labels
-from yurt.engines.kubernetes.options import NONE, TFJOB, KubernetesOptions
+from yurt.engines.kubernetes.ground import Ground
+from yurt.engines.kubernetes.options import AUTO, NONE, TFJOB, KubernetesOptions
 from yurt.engines.kubernetes.pod_template import VOLCANO, pod_template
 from yurt.engines.kubernetes.resources import resources
 
 
-def way_of(options: KubernetesOptions) -> str:
-    """`TFJOB` or `NONE`; a job file goes without the operator unless it says otherwise."""
+def way_of(options: KubernetesOptions, ground: Ground) -> str:
+    """`TFJOB` or `NONE`; nobody's choice is `NONE`, unless the file was a TFJob's and TFJobs are served."""
+    if options.operator == AUTO and options.prefer_tfjob and ground.tfjobs is not False:
+        return TFJOB
     return TFJOB if options.operator == TFJOB else NONE
 
 
@@ -23,12 +26,12 @@ def roles_of(run: RunSpec) -> list[list[TaskSpec]]:
     return [tasks for tasks in found if tasks]
 
 
-def templates(run: RunSpec, options: KubernetesOptions) -> Iterator[tuple[str, dict[str, Any]]]:
+def templates(run: RunSpec, options: KubernetesOptions, way: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each role and its pods' template.
 
     Jobs leave a failed pod as it is and make another. A TFJob says the policy itself, and for its pods' group too.
     """
-    operated = way_of(options) == TFJOB
+    operated = way == TFJOB
     for tasks in roles_of(run):
         role = tasks[0].role
         own = options.of(role)

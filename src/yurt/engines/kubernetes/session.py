@@ -62,6 +62,7 @@ class Stream:
     def __init__(self, response: Any) -> None:
         self.status: int = response.status
         self._response = response
+        self._closed = False
 
     def read_all(self) -> bytes:
         """What is left of it, for an answer that is an error."""
@@ -70,7 +71,7 @@ class Stream:
         return data
 
     def pieces(self) -> Iterator[bytes]:
-        """As they come, until the server ends it or `close`. Raises Unreachable where the connection breaks."""
+        """As they come, until the server ends it. Raises Unreachable where the connection breaks, or was closed."""
         import urllib3
 
         try:
@@ -78,12 +79,15 @@ class Stream:
                 yield piece
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
             raise Unreachable(f"the API server broke off: {error}") from error
+        if self._closed:  # what was read is not all
+            raise Unreachable("the connection was closed")
 
     def close(self) -> None:
         """From any thread."""
         import contextlib
         import socket
 
+        self._closed = True
         with contextlib.suppress(Exception):  # whatever state it is in, it is not wanted any more
             self._response._connection.sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001 - wakes the thread that reads
         with contextlib.suppress(Exception):
@@ -206,8 +210,10 @@ def open_session(context: str | None = None, namespace: str | None = None) -> Se
         config.load_incluster_config(client_configuration=configuration)
         own = (_ACCOUNT / "namespace").read_text().strip()
         return _session(client.ApiClient, configuration, namespace or own, "this pod's cluster", None)
+    # The client itself looks at the variable once, when it is imported.
+    file = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube/config")
     try:
-        contexts, current = config.list_kube_config_contexts()
+        contexts, current = config.list_kube_config_contexts(file)
     except config.ConfigException as error:
         raise EngineError(
             f"no cluster is known: {_last(error)}",
@@ -220,7 +226,7 @@ def open_session(context: str | None = None, namespace: str | None = None) -> Se
         names = ", ".join(each["name"] for each in contexts)
         raise UsageError(f"the kubeconfig has no context {context!r}", hint=f"it has {names}")
     try:
-        config.load_kube_config(context=found["name"], client_configuration=configuration, persist_config=False)
+        config.load_kube_config(file, found["name"], client_configuration=configuration, persist_config=False)
     except Exception as error:
         raise EngineError(f"the kubeconfig's context {found['name']} cannot be used: {_last(error)}") from error
     namespace = namespace or found.get("context", {}).get("namespace") or "default"

@@ -8,8 +8,8 @@ the pod                           its container ``tensorflow``                  
 ================================  ===============================================  =======
                                   was never started                                PENDING
                                   runs                                             RUNNING
-                                  ended with a code of its own, or with a word     ENDED
-                                  ended by a signal without a word                 LOST
+                                  ended with a code of its own                     ENDED
+                                  ended by a signal                                LOST
                                   could not be started (StartError)                ENDED
 phase Unknown, or NodeLost        has not ended by itself                          LOST
 evicted, preempted, its node      has not ended by itself                          LOST
@@ -17,8 +17,8 @@ drained or lost (DisruptionTarget)
 is being deleted, or is gone      has not ended by itself before                   LOST
 ================================  ===============================================  =======
 
-An agent that is told to go (SIGTERM) ends with 143 and one that is killed with 137: neither is an end "by itself"
-unless it has left a word (its termination message). A container that is started again in place is another allocation:
+An agent that is told to go (SIGTERM) ends with 143 and one that is killed with 137: neither is an end "by itself".
+A container that is started again in place is another allocation:
 the id is the pod's uid and the count of restarts.
 """
 
@@ -154,7 +154,7 @@ def _waits(state: Mapping[str, Any]) -> bool:
 
 def _taken(pod: Mapping[str, Any], ended: Mapping[str, Any]) -> bool:
     """Its end came from outside: told to go or killed after its pod was to be deleted, or was evicted."""
-    if ended.get("message") or int(ended.get("exitCode") or 0) not in _KILLED:
+    if int(ended.get("exitCode") or 0) not in _KILLED:
         return False
     if ended.get("reason") == _OUT_OF_MEMORY and not is_going(pod):
         return False
@@ -200,11 +200,11 @@ def start_fault(message: Any) -> str:
 
 
 def _was_killed(ended: Mapping[str, Any]) -> bool:
-    """By a signal, without a word of the agent's own; one that could not even be started was not."""
+    """By a signal, or told to go by one; one that could not even be started was not."""
     code = int(ended.get("exitCode") or 0)
     if ended.get("reason") == _OUT_OF_MEMORY:
         return code != 0
-    return code > _SIGNAL and not ended.get("message") and ended.get("reason") not in START_FAULTS
+    return code > _SIGNAL and ended.get("reason") not in START_FAULTS
 
 
 def _end_in_words(ended: Mapping[str, Any], code: int) -> str | None:

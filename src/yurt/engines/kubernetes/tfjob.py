@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from yurt.contract.spec import ALL_WORKERS, CHIEF, EVALUATOR, PS, WORKER, RunSpec
-from yurt.engines.kubernetes import jobs, labels, names
-from yurt.engines.kubernetes.options import KubernetesOptions, Scheduling
+from yurt.engines.kubernetes import jobs, names
+from yurt.engines.kubernetes.options import TFJOB, KubernetesOptions, Scheduling
 from yurt.engines.kubernetes.pod_template import VOLCANO
+from yurt.engines.kubernetes.resources import written
 from yurt.engines.kubernetes.roles import roles_of, templates
 
 _ROLES: Final = {CHIEF: "Chief", WORKER: "Worker", PS: "PS", EVALUATOR: "Evaluator"}
@@ -18,15 +19,12 @@ _RESTART: Final = "ExitCode"
 
 def tfjob(run: RunSpec, options: KubernetesOptions) -> dict[str, Any]:
     """The TFJob as it is submitted first; `names.tfjob` says what it is called when it is submitted again."""
-    made = dict(templates(run, options))
+    made = dict(templates(run, options, TFJOB))
     all_workers = run.success == ALL_WORKERS and not any(task.role == CHIEF for task in run.tasks)
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
-        "metadata": {
-            "name": names.tfjob(run.run_id),
-            "labels": {**options.labels, **labels.of_object(run.run_id, "tfjob"), **jobs.queue_labels(options)},
-        },
+        "metadata": jobs.metadata(run, names.tfjob(run.run_id), "tfjob", options),
         "spec": {
             "runPolicy": _run_policy(run, options),
             **({"successPolicy": "AllWorkers"} if all_workers else {}),
@@ -59,7 +57,7 @@ def _policy(scheduling: Scheduling) -> dict[str, Any]:
     found = {
         "minAvailable": scheduling.min_available,
         "queue": scheduling.queue,
-        "minResources": {name: str(amount) for name, amount in scheduling.min_resources.items()},
+        "minResources": written(scheduling.min_resources),
         "priorityClass": scheduling.priority_class,
         "scheduleTimeoutSeconds": scheduling.timeout_s,
     }

@@ -85,7 +85,7 @@ def follow(
     over: Callable[[], bool],
     on_refused: Callable[[ApiError], None],
 ) -> None:
-    """Look again whenever a TFJob changes, until the run is over; what fails is tried again, what is forbidden is not."""
+    """Look whenever a TFJob changes, until the run is over; what fails is tried again, what is forbidden is not."""
     while not over():
         try:
             pause_s = look()

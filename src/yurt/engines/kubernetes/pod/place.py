@@ -10,15 +10,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: The way of the training operator, whose pods have their own names as their host names.
+#: The way of the training operator.
 TFJOB: Final = "tfjob"
 
 
 def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The agent's configuration as JSON values.
 
-    `order` is the run's, as rendered; `variables` are the container's: YURT_POD, YURT_POD_UID, YURT_NODE, YURT_INDEX
-    and YURT_NAMESPACE, which are the pod's own data.
+    `order` is the run's, as rendered; `variables` are the container's: YURT_POD, YURT_POD_UID, YURT_NODE and YURT_INDEX,
+    which are the pod's own data.
     """
     local = os.path.join(root, "local")
     lib, work = os.path.join(local, "lib"), os.path.join(local, "work")
@@ -31,7 +31,7 @@ def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping
     config.update(
         task=f"{role}/{variables['YURT_INDEX']}",
         allocation=f"{variables['YURT_POD_UID']}.{started(local)}",
-        host=host_of(order, role, variables),
+        host=order["host"].format(role=role, index=variables["YURT_INDEX"], pod=variables["YURT_POD"]),
         placed_on=f"{variables['YURT_NODE']}/{variables['YURT_POD']}",
         work_dir=work,
         model_dir=os.path.join(work, saves_to) if saves_to else os.path.join(local, "model"),
@@ -56,14 +56,6 @@ def _with_python(folder: str) -> str:
     if not os.path.lexists(link):
         os.symlink(sys.executable, link)
     return folder
-
-
-def host_of(order: Mapping[str, Any], role: str, variables: Mapping[str, str]) -> str:
-    """The name under which the peers find this pod: a TFJob that is submitted again has another name than the run."""
-    if order["way"] == TFJOB:
-        return f"{variables['YURT_POD']}.{variables['YURT_NAMESPACE']}.svc"
-    host: str = order["host"]
-    return host.format(role=role, index=variables["YURT_INDEX"])
 
 
 def started(local: str) -> int:

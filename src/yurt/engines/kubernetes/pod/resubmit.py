@@ -115,8 +115,3 @@ def note_rights(runs: RunStore, why_not: str | None) -> None:
     """Say in the store whether the keeper submits again, or leaves it to a launcher, and why."""
     value = {"may_submit": why_not is None, "why": why_not}
     runs.store.put(names.keeper_key(runs.spec.run_id), json.dumps(value).encode())
-
-
-def is_forbidden(error: EngineError) -> bool:
-    """Whether asking again is of no use."""
-    return getattr(error, "status", None) in (401, 403)

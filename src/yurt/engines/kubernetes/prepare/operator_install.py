@@ -104,4 +104,4 @@ def _trouble(client: Client, namespace: str, selector: Mapping[str, str]) -> str
     for each in status.get("conditions", ()):
         if each["type"] == "PodScheduled" and each["status"] == "False":
             return str(each.get("message", ""))
-    return str(status.get("phase", "")).lower()
+    return "it has begun" if status.get("phase") == "Running" else "it is being started"

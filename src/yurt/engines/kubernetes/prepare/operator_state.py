@@ -31,6 +31,8 @@ def check(reading: Reading) -> Iterator[Finding]:
         served = webhook.served_at(reading.client)
         deployment = serving(reading.client, served) if served else None
         yield _deployed(deployment) if deployment else _not_deployed(reading, served)
+        if deployment and not ready_pods(deployment):
+            return  # that its webhook does not answer is no other trouble
     except KubernetesError as error:
         if error.status != 403:
             raise

@@ -75,9 +75,10 @@ def ask(client: Client, namespace: str | None = None) -> Asked:
 
 
 def _trouble(words: str) -> Reach:
-    if any(each in words for each in ("deadline exceeded", "timeout", "timed out", "no route to host")):
+    words = words.rpartition('": ')[2]  # behind the address that was called, which has a timeout in it
+    if any(each in words for each in ("deadline exceeded", "i/o timeout", "timed out", "no route to host")):
         return Reach.CUT_OFF
-    if "x509" in words or "certificate" in words:
+    if "x509" in words or "tls:" in words:
         return Reach.NOT_TRUSTED
     return Reach.NOT_THERE  # connection refused, no endpoints available, service not found
 

@@ -1,0 +1,115 @@
+"""All that is rendered, looked at by a real API server and the operator's webhook, which are asked to make nothing."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+
+import pytest
+
+from tests.engines.test_kubernetes_checks import RESTRICTED, WRONG
+from tests.engines.test_kubernetes_render import GROUND, PLACE, POD, RUN, RUN_OPTIONS
+from yurt.contract.spec import TaskSpec
+from yurt.engines.kubernetes.checks import problems
+from yurt.engines.kubernetes.client import Client, KubernetesError
+from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.render import owned, render, with_payload
+from yurt.engines.kubernetes.session import open_session
+from yurt.engines.kubernetes.trial import pods
+
+#: What the cluster of the tests has not: Volcano; classes and accounts, which pods name, are made by it.
+ELSEWHERE = ("scheduling", "priority_class", "runtime_class", "service_account", "context", "namespace")
+ALL = {key: value for key, value in {**POD, **RUN_OPTIONS}.items() if key not in ELSEWHERE} | {
+    "restricted": False,
+    "requests": {"cpu": 0.5, "memory": "512Mi"},
+    "limits": {"cpu": 1.5, "memory": "3Gi", "example.com/tpu": 2},
+}
+
+
+@pytest.fixture
+def client(training_operator, kubernetes_namespace, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(training_operator.kubeconfig))
+    return Client(open_session(namespace=kubernetes_namespace))
+
+
+def rendered(options, run=RUN):
+    request = render(run, PLACE, KubernetesOptions.model_validate(options), GROUND)
+    owner, *others = with_payload(request["objects"], base64.b64encode(b"x" * 2_000_000).decode())
+    return [owner, *owned(others, "11111111-2222-3333-4444-555555555555")]
+
+
+@pytest.mark.parametrize("way", ["none", "tfjob"])
+@pytest.mark.parametrize("options", [{}, ALL, {"restricted": True}], ids=["plain", "all", "restricted"])
+def test_the_cluster_takes_what_is_rendered(client, way, options):
+    run = dataclasses.replace(RUN, deadline_s=60.0, tasks=(*RUN.tasks, TaskSpec("evaluator", 0, ("a",))))
+    objects = rendered({**options, "operator": way}, run)
+    for each in objects:
+        made = client.create(each, dry_run=True)
+        assert made["metadata"]["name"] == each["metadata"]["name"]
+    for pod in pods(objects):
+        client.create(pod, dry_run=True)
+
+
+@pytest.mark.parametrize("way", ["none", "tfjob"])
+def test_restricted_pods_are_let_into_a_namespace_that_asks_for_them(training_operator, client, way):
+    training_operator.kubectl(
+        "label", "namespace", client.namespace, "pod-security.kubernetes.io/enforce=restricted"
+    )  # fmt: skip
+    beside = {name: POD[name] for name in ("init_containers", "sidecars", "volumes", "volume_mounts")}
+    for pod in pods(rendered({"operator": way, "restricted": True, **beside})):
+        client.create(pod, dry_run=True)
+    plain = pods(rendered({"operator": way}))
+    assert len(plain) == 4
+    for pod in plain:
+        with pytest.raises(KubernetesError, match="violates PodSecurity"):
+            client.create(pod, dry_run=True)
+
+
+#: Mistakes that the API server takes; what then comes of them is in the words of each.
+TAKEN = {
+    "a sidecar that ends",  # an init container then, whose exit the task waits for
+    "variable in both", "variable twice",  # the last wins
+    "host network",  # names of peers are not found
+    "name of a port",
+    "Yurt's port's name",
+    "port without a name",  # the operator's service is refused, and the TFJob has no status
+    "over Yurt's files",
+    "not an image",  # InvalidImageName, for ever
+    "thousandths of a byte",
+    "unknown manager",
+}  # fmt: skip
+
+
+def test_the_cluster_refuses_what_is_refused_here(client):
+    """Each of the mistakes in a pod, in the pod that would be made of it."""
+    taken = set()
+    for name, (options, _) in WRONG.items():
+        if {"scheduling", "namespace", "managed_by"} & options.keys() or name in ("keeper's account twice",):
+            continue
+        assert problems(RUN, KubernetesOptions.model_validate(options), GROUND)
+        try:
+            for pod in pods(rendered(options)):
+                client.create(pod, dry_run=True)
+        except (KubernetesError, TypeError, AttributeError):
+            continue
+        taken.add(name)
+    assert taken == TAKEN & set(WRONG)
+
+
+def test_the_standard_refuses_what_is_refused_here(training_operator, client):
+    training_operator.kubectl(
+        "label", "namespace", client.namespace, "pod-security.kubernetes.io/enforce=restricted"
+    )  # fmt: skip
+    for options, _ in RESTRICTED.values():
+        with pytest.raises(KubernetesError, match="violates PodSecurity"):
+            for pod in pods(rendered({**options, "restricted": True})):
+                client.create(pod, dry_run=True)
+
+
+def test_it_knows_of_a_quota_before_a_run_is_sent(training_operator, client):
+    training_operator.kubectl(
+        "create", "quota", "small", "--hard=pods=1,limits.memory=100Mi", "-n", client.namespace
+    )  # fmt: skip
+    with pytest.raises(KubernetesError, match="exceeded quota: small"):
+        for pod in pods(rendered({"limits": {"memory": "1Gi"}})):
+            client.create(pod, dry_run=True)
