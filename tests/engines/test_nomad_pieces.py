@@ -54,6 +54,8 @@ MIGRATED = {"desired": "stop", "why": "alloc is being migrated"}
         (value("failed", ended(0, exit_message="executor: error waiting")), State.ENDED, 0, "executor: error waiting"),
         (value("failed", event("Driver Failure", driver_error="x could not be found")), State.ENDED, None, "x could not"),
         (value("failed", event("Failed Validation", validation_error="2 errors:\n\t* a\n")), State.ENDED, None, "errors: * a"),
+        (value("failed", event("Task hook failed", message="volumes: no")), State.ENDED, None, "volumes: no"),
+        (value("failed", ended(127)), State.ENDED, 127, "nomad: python is not there"),
         (value("failed", event("Killing", "Template failed: no")), State.ENDED, None, "Template failed: no"),
         (value("failed", event("Killing", "Vault: no", fails_task="true")), State.ENDED, None, "Vault: no"),
         (value("failed", ended(1), desired="stop", why="alloc was rescheduled"), State.LOST, 1, "exit code 1"),

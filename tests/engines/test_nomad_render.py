@@ -118,6 +118,21 @@ def test_every_option_has_its_place():
     assert (config.store, config.python_path_first) == ("http://10.0.0.1:8500", "/venv/bin")
 
 
+def test_a_python_in_a_volume_is_started_by_a_program_that_the_chroot_has():
+    options = {"driver": "exec", "volumes": {"tf": {"source": "tf", "path": "/opt/tf"}}}
+    for python, command in [("/opt/tf/bin/${x}", "/usr/bin/env"), ("/opt/tf2/bin/python", "/opt/tf2/bin/python")]:
+        job = render(RUN, PLACE, NomadOptions.model_validate({**options, "python": python}), CLUSTER)["job"]
+        config = job["TaskGroups"][0]["Tasks"][0]["Config"]
+        assert config["command"] == command
+        assert config["args"][:-3] == (["/opt/tf/bin/$${x}"] if command == "/usr/bin/env" else [])
+
+
+def test_raw_exec_has_no_volumes():
+    options = NomadOptions.model_validate({"volumes": {"data": {"source": "data", "path": "/data"}}})
+    with pytest.raises(UsageError, match="raw_exec has no volumes"):
+        render(RUN, PLACE, options, CLUSTER)
+
+
 def test_every_group_says_itself_when_it_is_started_again():
     for group in render(RUN, PLACE, NomadOptions(), CLUSTER)["job"]["TaskGroups"]:
         assert group["RestartPolicy"]["Mode"] == "fail"

@@ -131,11 +131,8 @@ def test_a_dead_node_is_not_ready_and_comes_back(kubernetes_cluster, kubernetes_
 
 
 def test_the_api_server_goes_and_comes_back(kubernetes_cluster, kubernetes_namespace):
-    control = kubernetes_cluster.own.control
-    control.place.end("api-server")
-    with pytest.raises(RuntimeError, match="refused"):
+    with kubernetes_cluster.own.no_api_server(), pytest.raises(RuntimeError, match="refused"):
         kubernetes_cluster.kubectl("get", "nodes")
-    control.start_api_server()
     assert kubernetes_namespace in kubernetes_cluster.kubectl("get", "namespaces", "-o", "name")
     wait_until(lambda: len(kubernetes_cluster.nodes) == 2, 60, "the nodes")
 

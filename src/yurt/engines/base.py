@@ -170,6 +170,9 @@ class Keeps(Protocol):
         With whether waiting cannot help.
         """
 
+    def let_go(self) -> None:
+        """Look after the run no longer, and leave all that it has in the cluster."""
+
     def last_words(self) -> Mapping[str, Any] | None:
         """How the run ended, as its keeper left it when it went; None while it has not, or where nothing is left.
 

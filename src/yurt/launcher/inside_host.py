@@ -14,7 +14,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from yurt.contract import decide
-from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, EXITED, Exit, Member, RunState, Verdict
+from yurt.contract.state import (
+    BROKEN,
+    CANCELLED,
+    DEADLINE,
+    EXITED,
+    PUBLISH_FAILED,
+    Exit,
+    Member,
+    RunState,
+    Verdict,
+)
 from yurt.engines.base import Allocation, Keeps, Place
 from yurt.errors import EngineError, StoreError
 from yurt.kv.client import Store
@@ -211,9 +221,14 @@ class InsideHost(RemoteHost):
         if self._collector.problem:
             self.notes.append(f"the tasks' output could not be read to its end: {self._collector.problem}")
         self.folder.write_snapshot(self.snapshot)
-        with contextlib.suppress(EngineError):
-            self.engine.cancel()
+        verdict = self.snapshot.state.verdict
+        if verdict is not None and verdict.outcome == PUBLISH_FAILED:
+            self._keeps.let_go()  # the pod with the model stays for a while
             self.folder.forget_remote()
+        else:
+            with contextlib.suppress(EngineError):
+                self.engine.cancel()
+                self.folder.forget_handle()
         self.folder.forget_host()
 
 

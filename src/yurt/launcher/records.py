@@ -111,6 +111,11 @@ class RunFolder:
         with contextlib.suppress(FileNotFoundError):
             (self.path / "remote.json").replace(self.path / "was-remote.json")
 
+    def forget_handle(self) -> None:
+        """Nothing of the run is left on its cluster."""
+        for name in ("remote.json", "was-remote.json"):
+            (self.path / name).unlink(missing_ok=True)
+
     def handle(self) -> dict[str, Any] | None:
         """How the engine finds a run on a cluster again, also when it is over; None for one of this machine."""
         value: dict[str, Any] | None = self.remote() or self._read("was-remote.json")

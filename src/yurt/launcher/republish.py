@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import PUBLISH_FAILED, SUCCEEDED, Verdict
 from yurt.engines import registry
-from yurt.engines.base import Adopts, Fetches
+from yurt.engines.base import Adopts, Fetches, StoreAt
 from yurt.errors import UsageError
 from yurt.launcher.records import RunFolder, Snapshot
 from yurt.storage.publish import Published, publish
@@ -36,7 +36,18 @@ def republish(folder: RunFolder, to: str | None) -> Published:
     meta = {"job": spec.job_name, "run": spec.run_id, "task": spec.deciding, "progress": beat.progress if beat else {}}
     done = publish(_model(folder, spec), output, spec.run_id, meta=meta)
     _note(folder, snapshot, {"ok": True, **asdict(done)})
+    _remove_what_was_held(folder)
     return done
+
+
+def _remove_what_was_held(folder: RunFolder) -> None:
+    """A cluster that kept nothing but the model need not do so any more."""
+    handle, kind = folder.handle(), registry.load(folder.record()["engine"])
+    if handle is not None and kind.capabilities.store is StoreAt.AGENT:
+        engine = kind()
+        cast("Adopts", engine).adopt(handle)
+        engine.cancel()
+        folder.forget_handle()
 
 
 def _model(folder: RunFolder, spec: RunSpec) -> Path:

@@ -19,6 +19,7 @@ list                     the rigs that there are
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from tests.support.kubernetes import binaries, operator, python_image
@@ -51,7 +52,8 @@ def main(arguments: list[str]) -> str | int:
         case ["revive-node", number]:
             rig.revive_node(int(number))
         case ["restart-api-server", *pause]:
-            rig.restart_api_server(*map(float, pause))
+            with rig.no_api_server():
+                time.sleep(float(pause[0]) if pause else 0)
         case ["down"]:
             rig.down()
         case ["list"]:

@@ -107,13 +107,10 @@ class Place:
         line = f"echo $$ >/run/{name}.pid; exec {words} >>{shlex.quote(str(self.log / name))} 2>&1 </dev/null"
         self.run("setsid", "--fork", "sh", "-c", line)
 
-    def end(self, name: str) -> None:
-        """End a process that `serve` started, as its owner would; without mercy after ten seconds."""
-        self.run(
-            "sh", "-c",
-            f"read pid </run/{name}.pid; kill $pid; n=0; while kill -0 $pid; do sleep 0.1; n=$((n+1)); "
-            f"[ $n -lt 100 ] || kill -9 $pid; done 2>/dev/null; rm /run/{name}.pid",
-        )  # fmt: skip
+    def end(self, name: str, *, mercy_s: int = 10) -> None:
+        """End a process that `serve` started, as its owner would; without mercy after that many seconds."""
+        wait = f"n=0; while kill -0 $pid; do sleep 0.1; n=$((n+1)); [ $n -lt {mercy_s}0 ] || kill -9 $pid; done"
+        self.run("sh", "-c", f"read pid </run/{name}.pid; kill $pid; {wait} 2>/dev/null; rm /run/{name}.pid")
 
 
 def wait_until(true: Callable[[], bool], what: str, log: Path, within_s: float = 60) -> None:

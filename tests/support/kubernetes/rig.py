@@ -7,7 +7,8 @@ folder records which processes it lives by, and who raised it.
 from __future__ import annotations
 
 import shutil
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class Rig:
         Raises RuntimeError with what did not come up; nothing is left then but its logs' last lines in the message.
         """
         if self.folder.exists():
-            raise RuntimeError(f"the rig {self.name} is up already, or was not taken down: down {self.name}")
+            raise RuntimeError(f"the rig {self.name} is up already, or was not taken down")
         self.folder.mkdir(parents=True)
         try:
             if owner is not None:
@@ -91,11 +92,14 @@ class Rig:
         node.start()
         self._wait_ready(node)
 
-    def restart_api_server(self, pause_s: float = 0) -> None:
-        """End the API server, and start it again after the pause, until it is ready."""
-        self.control.place.end("api-server")
-        time.sleep(pause_s)
-        self.control.start_api_server()
+    @contextmanager
+    def no_api_server(self) -> Iterator[None]:
+        """The API server is gone as long as this lasts, and ready again afterwards."""
+        self.control.place.end("api-server", mercy_s=1)
+        try:
+            yield
+        finally:
+            self.control.start_api_server()
 
     def down(self) -> None:
         """End it and remove what it had. Fine too where there is little or nothing of it."""

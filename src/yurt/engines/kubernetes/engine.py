@@ -18,6 +18,7 @@ from yurt.engines.base import Allocation, AllocationState, Capabilities, Place, 
 from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render
 from yurt.engines.kubernetes.client import Client
 from yurt.engines.kubernetes.events import Events
+from yurt.engines.kubernetes.fetching import fetch_folder, model_in
 from yurt.engines.kubernetes.forwarding import Forwarding
 from yurt.engines.kubernetes.ground import Ground, look_at
 from yurt.engines.kubernetes.listing import last_words, listed
@@ -170,6 +171,10 @@ class KubernetesEngine:
             raise ValueError(f"the log of {task} is read forward: at {log.cursor.position}, not {offset}")
         return log.read(), log.cursor.position
 
+    def let_go(self) -> None:
+        """Look after it no longer, and leave all that it has in the cluster."""
+        self._let_go()
+
     def cancel(self) -> None:
         """Remove the run's objects and wait until its pods are gone; those on dead nodes are not waited for.
 
@@ -239,6 +244,18 @@ class KubernetesEngine:
             self._client.list(kinds.JOB, labels=listing.SELECTOR)["items"],
             self._client.list(kinds.POD, labels=listing.SELECTOR)["items"],
         )
+
+    def fetch_model(self, task: str, saves_to: str | None, folder: Path) -> None:
+        """From the task's pod, which stays for a while where its model could not be published."""
+        assert self._watch
+        pods = self._watch.by_task().get(task, [])
+        kept = [pod for pod in pods if pod["status"].get("phase") == "Running" and not is_going(pod)]
+        if not kept:
+            raise EngineError(
+                f"the pod of {task} is gone, and the model with it",
+                hint="engines: kubernetes: keep_model_s says how long it stays",
+            )
+        fetch_folder(self._client.session, dict(kept[-1]), model_in(saves_to), folder)
 
     # How.
 

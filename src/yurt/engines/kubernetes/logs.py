@@ -134,7 +134,7 @@ class TaskLog:
             self._waiting_bytes -= size
             self._changed.notify_all()
             if not size and self._fault is not None and self._is_in_the_way():
-                raise self._fault[1]
+                raise self._fault[1].with_traceback(None)
             return b"".join(given)
 
     def close(self) -> None:

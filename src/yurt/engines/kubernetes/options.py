@@ -128,6 +128,9 @@ class KubernetesOptions(TravelOptions, PodOptions):
     keep_s: int = Field(
         default=86400, ge=0, description="Seconds for which an ended run that nobody has fetched stays in the cluster."
     )
+    keep_model_s: int = Field(
+        default=3600, ge=0, description="Seconds for which a pod stays whose model could not be published."
+    )
     keep: bool = Field(default=False, description="Whether a run's objects stay until keep_s has passed in any case.")
     suspend: bool = Field(default=False, description="Whether the run is submitted but not started.")
     clean_pod_policy: Literal["None", "Running", "All"] | None = Field(

@@ -71,6 +71,7 @@ def order(
         },
         "way": "none" if tfjob is None else TFJOB,
         "checkpoints": container.CHECKPOINTS if options.checkpoint_claim is not None else None,
+        "keep_model_s": options.keep_model_s,
         "keeper": {
             "port": names.STORE_PORT,
             "namespace": namespace,

@@ -125,15 +125,15 @@ def _container_misfits(each: Mapping[str, Any], volumes: set[Any], *, ours: bool
 def _mount_misfits(mounts: Sequence[Mapping[str, Any]], volumes: set[Any], *, ours: bool) -> Iterator[str]:
     seen: set[str] = set()
     for each in mounts:
-        name, path = each["name"], each["mountPath"]
+        name, path = each["name"], "/" + each["mountPath"].strip("/")
         if name not in volumes:
             yield f"volume_mounts: {path} is to show {name}, and no volume is called so"
-        if not path.startswith("/") or ":" in path:
-            yield f"volume_mounts: {path!r} must begin with / and have no colon"
-        if path.rstrip("/") in seen:
+        if ":" in path:
+            yield f"volume_mounts: {path!r} must have no colon"
+        if path in seen:
             yield f"volume_mounts: two are at {path}"
-        seen.add(path.rstrip("/"))
-        within = path == "/" or path.rstrip("/") == _YURTS or path.startswith(f"{_YURTS}/")
+        seen.add(path)
+        within = path in ("/", _YURTS) or path.startswith(f"{_YURTS}/")
         if ours and within and not str(name).startswith("yurt-"):
             yield f"volume_mounts: {path} is where Yurt's own files are"
         if each.get("subPath") and each.get("subPathExpr"):

@@ -151,6 +151,38 @@ class Session:
         except Exception as error:
             raise Unreachable(f"the port {port} of the pod {pod} cannot be reached: {error}") from error
 
+    def run(self, namespace: str, pod: str, container: str, command: list[str]) -> tuple[str, str, int]:
+        """Run a command in a container: what it printed, its complaints, its exit code. Raises EngineError.
+
+        Needs ``create`` and ``get`` of ``pods/exec``. Both outputs have to be text: the client decodes them.
+        """
+        from kubernetes import client
+        from kubernetes.stream import stream
+
+        try:
+            opened = stream(
+                client.CoreV1Api(self._api).connect_get_namespaced_pod_exec,
+                pod,
+                namespace,
+                container=container,
+                command=command,
+                stdout=True,
+                stderr=True,
+                stdin=False,
+                tty=False,
+                _preload_content=False,
+            )
+            printed, complaints = [], []
+            while opened.is_open():
+                opened.update(timeout=5)
+                printed.append(opened.read_stdout() if opened.peek_stdout() else "")
+                complaints.append(opened.read_stderr() if opened.peek_stderr() else "")
+            return "".join(printed), "".join(complaints), int(opened.returncode or 0)
+        except client.ApiException as error:
+            raise EngineError(f"nothing can be run in the pod {pod}: {' '.join(str(error.reason).split())}") from error
+        except Exception as error:
+            raise Unreachable(f"the pod {pod} cannot be reached: {error}") from error
+
     def _send(
         self,
         method: str,

@@ -58,6 +58,10 @@ def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) 
         )
     if options.network == "bridge" and options.driver == "raw_exec":
         raise UsageError("raw_exec runs on the node's own network", hint="network: bridge needs driver: exec or docker")
+    if options.volumes and options.driver == "raw_exec":
+        raise UsageError(
+            "raw_exec has no volumes: its tasks see the node's own folders", hint="volumes need driver: exec or docker"
+        )
     datacenters = options.datacenters or cluster.datacenters
     nodes = cluster.candidates(datacenters, options.node_pool, options.driver)
     cores = options.cores and versions.knows(cluster.nomad, versions.CORES)

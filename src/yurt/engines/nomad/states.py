@@ -31,9 +31,12 @@ _START_FAULTS: Final = {
     "Failed Validation": "validation_error",
     "Failed Artifact Download": "download_error",
     "Setup Failure": "setup_error",
+    "Task hook failed": "message",
 }
 _MIGRATED: Final = "alloc is being migrated"
 _MOVED: Final = "its node was drained or its allocation stopped; without a free node Nomad before 1.10.3 forgets it"
+#: How `env` and a shell end where the program is not there that they were told to become.
+_NO_PROGRAM: Final = 127
 _JOB_STOPPED: Final = "alloc not needed due to job update"
 
 
@@ -106,6 +109,8 @@ def _end(events: Sequence[Mapping[str, Any]]) -> tuple[int | None, str | None]:
             if message := details.get("exit_message"):
                 return code, str(message)
             number = int(details.get("signal") or 0)
+            if code == _NO_PROGRAM:
+                return code, "its agent was not started: the Python of engines: nomad: python is not there"
             return (
                 code,
                 f"its agent was killed by signal {number}" if number else f"its agent ended with exit code {code}",

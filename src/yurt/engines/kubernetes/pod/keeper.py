@@ -108,11 +108,7 @@ class Keeper:
     def _see_off(self, runs: RunStore, state: RunState) -> tuple[Mapping[str, Member], Mapping[str, Beat]]:
         """Wait until the agents have left, and whoever watches has read what they left."""
         end = time.monotonic() + state.stop_grace_s + _LEAVE_S
-        while True:
-            members = runs.members(state.generation)
-            here = [task for task, member in members.items() if member.status not in (EXITED, LOST)]
-            if not here or time.monotonic() >= end:
-                break
+        while any(not _has_left(task.name, runs, state) for task in self._spec.tasks) and time.monotonic() < end:
             self._rest(_LOOK_S)
         self._file.write()
         time.sleep(_LINGER_S)
@@ -166,6 +162,14 @@ class Keeper:
 
     def _wake(self, _state: RunState | None = None) -> None:
         self._wakes.put(None)
+
+
+def _has_left(task: str, runs: RunStore, state: RunState) -> bool:
+    """Whether its agent knows of the verdict: one that comes now leaves without a member, but not without a beat."""
+    member, _ = runs.member(state.generation, task)
+    if member is not None:
+        return member.status in (EXITED, LOST)
+    return runs.store.get(names.beat_key(runs.spec.run_id, task)) is not None
 
 
 def _cluster(run_id: str, order: Mapping[str, Any]) -> PodCluster | None:

@@ -16,6 +16,7 @@ from yurt.agent.remembering import RememberingStore, keep_filled
 from yurt.agent.supervisor import Supervisor
 from yurt.contract import exits
 from yurt.contract.config import AgentConfig
+from yurt.engines.kubernetes.pod.holding import hold
 from yurt.engines.kubernetes.pod.last_words import say
 from yurt.engines.kubernetes.pod.place import TFJOB, completed, give_a_home
 from yurt.engines.kubernetes.pod.start import termination_log
@@ -84,6 +85,7 @@ def run(role: str, order: Mapping[str, Any], root: str) -> int:
 
     keep_filled(store, give_up, never_s=config.run.start_deadline_s)
     code = supervisor.run()
+    hold(store, output, order["keep_model_s"])
     del held  # not before: others may clear away what nobody holds
     say(termination_log(root), last_words(config.task, store, code))
     return exit_code(order["way"], store, code)

@@ -39,7 +39,7 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield unknown(
             CHECK, f"TFJobs are served ({kinds.TFJOB.api}); the operator's deployment cannot be seen: {error}"
         )
-    yield webhook.finding(reading, webhook.ask(reading.client, "default" if reading.no_space else None), served)
+    yield webhook.finding(reading, webhook.ask_twice(reading.client, "default" if reading.no_space else None), served)
 
 
 def serving(client: Client, served: webhook.Served) -> Mapping[str, Any] | None:

@@ -29,6 +29,8 @@ class Right:
     verbs: tuple[str, ...]
     why: str
     part: str = ""
+    #: Whether every run needs it; without one that is not, runs work, but not all that belongs to them.
+    always: bool = True
 
     @property
     def resource(self) -> str:
@@ -49,12 +51,13 @@ OF_USERS: Final = (
     Right(kinds.SERVICE, ("create",), "tasks find each other by a service"),
     Right(kinds.SECRET, ("create", "get"), "a run's order and token are in a secret"),
     Right(kinds.CONFIG_MAP, ("create",), "the job's files travel in config maps"),
-    Right(kinds.SERVICE_ACCOUNT, ("get",), "whether a TFJob's keeper has an account is looked at"),
-    Right(kinds.EVENT, ("list",), "why a pod does not start is told by events"),
+    Right(kinds.SERVICE_ACCOUNT, ("get",), "without it a TFJob's keeper gets no account to act by", always=False),
+    Right(kinds.EVENT, ("list",), "without it nobody is told why a pod does not start", always=False),
+    Right(kinds.CLAIM, ("list",), "without it nobody is told why a claim is not bound", always=False),
 )
 #: Of whoever runs jobs as TFJobs, beside that.
 OF_OPERATOR_USERS: Final = (
-    Right(kinds.TFJOB, ("create", "delete", "get", "list"), "a run is a TFJob, where it goes by the operator"),
+    Right(kinds.TFJOB, ("create", "delete", "list"), "a TFJob file, or operator: tfjob, needs it", always=False),
 )
 #: Of the pod that keeps a run's state: it submits a lost TFJob again, and removes what is left at the end.
 OF_KEEPERS: Final = (
@@ -70,7 +73,8 @@ def check(reading: Reading) -> Iterator[Finding]:
     missing = lacking(reading, wanted)
     for right, verb in missing:
         what = f"this account may not {verb} {right.resource} in the namespace {reading.namespace}"
-        yield problem(CHECK, what, right.why, f"{reading.command('--user', 'NAME')}   # as an administrator")
+        mend = f"{reading.command('--user', 'NAME')}   # as an administrator"
+        yield (problem if right.always else warning)(CHECK, what, right.why, mend)
     if not missing:
         yield good(CHECK, f"this account may do in the namespace {reading.namespace} all that a run needs")
     yield from _keeper(reading)

@@ -74,6 +74,12 @@ def ask(client: Client, namespace: str | None = None) -> Asked:
     return Asked(Reach.NOT_ASKED)
 
 
+def ask_twice(client: Client, namespace: str | None = None) -> Asked:
+    """Again where nobody answers: the first may have gone by a connection that was there before the firewall."""
+    asked = ask(client, namespace)
+    return ask(client, namespace) if asked.reach is Reach.CUT_OFF else asked
+
+
 def _trouble(words: str) -> Reach:
     words = words.rpartition('": ')[2]  # behind the address that was called, which has a timeout in it
     if any(each in words for each in ("deadline exceeded", "i/o timeout", "timed out", "no route to host")):
@@ -139,9 +145,8 @@ def finding(reading: Reading, asked: Asked, served: Served | None) -> Finding:
         what = "the API server does not trust the certificate of the operator's webhook"
         mend = f"kubectl rollout restart deployment --namespace {where}   # it makes its certificate at its start"
         return problem(CHECK, what, _WHY, mend)
-    return problem(
-        CHECK,
-        f"the operator's webhook does not serve: {asked.words}",
-        _WHY,
-        f"kubectl get pods --namespace {where}   # and kubectl logs of the one that is not ready",
+    mend = (
+        f"kubectl get pods --namespace {where}   # and kubectl logs of the one that is not ready; if all are:\n"
+        f"{reading.cloud.webhook_rule(port)}"
     )
+    return problem(CHECK, f"the operator's webhook does not serve: {asked.words}", _WHY, mend)
