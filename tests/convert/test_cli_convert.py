@@ -77,10 +77,10 @@ def test_options(yurt):
         (["leaving.yaml"], "leaving.yaml is a Yurt job file already"),
         (["chief.nomad", "--to", "nomad"], "chief.nomad is no Yurt job file, and --to nomad is for those"),
         (["leaving.yaml", "leaving.yaml", "--to", "nomad"], "--to nomad writes one Yurt job file, and there are 2"),
-        (["chief.nomad", "--format", "json"], "--format is for --to nomad; a Yurt job file is YAML"),
+        (["chief.nomad", "--format", "json"], "--format is for --to; a Yurt job file is YAML"),
         (
             ["leaving.yaml", "--to", "nomad", "--name", "x"],
-            "--name is for reading a Nomad job file, not for --to nomad",
+            "--name is for reading, not for --to nomad",
         ),
         (["one-job.nomad", "--var", "image"], "--var 'image' gives no value"),
         (["one-job.nomad", "--var", "x=1"], "--var x: one-job.nomad declares no such variable"),

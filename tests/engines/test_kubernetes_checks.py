@@ -72,7 +72,6 @@ WRONG = {
         "volume_mounts: two are at /x",
     ),
     "over Yurt's files": ({**mounted({"emptyDir": {}}, mountPath="/yurt/run")}, "/yurt/run is where Yurt's own files are"),
-    "colon in a path": ({**mounted({"emptyDir": {}}, mountPath="/da:ta")}, "volume_mounts: '/da:ta' must have no colon"),
     "port without a name": ({"container": {"ports": [{"containerPort": 6006}]}}, "port 6006 has no name"),
     "Yurt's port": ({"container": {"ports": [{"name": "x", "containerPort": 2222}]}}, "container: two of the ports are 2222"),
     "Yurt's port's name": ({"container": {"ports": [{"name": "tfjob-port", "containerPort": 2223}]}}, "two of the ports are tfjob-port"),

@@ -172,6 +172,7 @@ RUN_OPTIONS = {
     },
     "keep_s": 600,
     "keep": True,  # the launcher's
+    "keep_model_s": 120,
     "suspend": True,
     "clean_pod_policy": "All",
     "managed_by": "kueue.x-k8s.io/multikueue",
@@ -263,6 +264,7 @@ def test_every_option_of_a_run_has_its_place():
     assert order["config"]["python_path_first"] == "/venv/bin"
     assert order["keeper"]["node_lost_after_s"] == 7
     assert order["keeper"]["cleans"] is True
+    assert order["keep_model_s"] == 120
 
 
 @pytest.mark.parametrize(

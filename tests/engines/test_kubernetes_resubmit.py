@@ -199,23 +199,39 @@ def cluster(api, tmp_path):
     return PodCluster(Api(api.address, str(tmp_path / "account")), "r", "ns")
 
 
-def following(cluster: PodCluster, runs: RunStore, refused: list) -> threading.Thread:
+@pytest.fixture
+def following(cluster, runs):
+    """Starts what a keeper starts; it ends with the run, or with the test."""
+    threads, ended = [], threading.Event()
+
+    def start(refused: list) -> threading.Thread:
+        threads.append(follow_in_thread(cluster, runs, refused, ended))
+        return threads[-1]
+
+    yield start
+    ended.set()
+    cluster.wait = lambda: None
+    for thread in threads:
+        thread.join(0.1)
+
+
+def follow_in_thread(cluster: PodCluster, runs: RunStore, refused: list, ended: threading.Event) -> threading.Thread:
     meta = {"name": "r", "labels": {"yurt/run": "r"}, "ownerReferences": [{"uid": "u"}]}
     resubmission = Resubmission(cluster, runs, {"kind": "TFJob", "metadata": meta, "spec": {"x": 1}})
 
     def over() -> bool:
-        return runs.read()[0].verdict is not None
+        return ended.is_set() or runs.read()[0].verdict is not None
 
     thread = threading.Thread(target=follow, args=(cluster, resubmission.look, over, refused.append), daemon=True)
     thread.start()
     return thread
 
 
-def test_a_lost_tfjob_is_deleted_counted_and_submitted_again(api, cluster, runs, tmp_path):
+def test_a_lost_tfjob_is_deleted_counted_and_submitted_again(api, following, runs, tmp_path):
     api.put("tfjobs", tfjob("r", "Running"))
     api.put("pods", pod("r-worker-0"))
     put(runs, RUNNING, worker_0=(STARTED, None), worker_1=(STARTED, None))
-    thread = following(cluster, runs, [])
+    thread = following([])
     wait_until(lambda: ("GET", "tfjobs") in api.asked, 5)
     (tmp_path / "account" / "token").write_text("two\n")
     api.put("pods", pod("r-worker-0", deleted="2026-12-01T00:00:01Z", conditions=disrupted("EvictionByEvictionAPI")))
@@ -242,20 +258,20 @@ def test_a_lost_tfjob_is_deleted_counted_and_submitted_again(api, cluster, runs,
     assert list(api.objects["tfjobs"]) == ["r-2"]
 
 
-def test_a_quiet_run_asks_little(api, cluster, runs):
+def test_a_quiet_run_asks_little(api, following, runs):
     api.put("tfjobs", tfjob("r", "Running"))
     put(runs, RUNNING, worker_0=(STARTED, None))
-    following(cluster, runs, [])
+    following([])
     time.sleep(2.0)
     assert api.asked == [("GET", "tfjobs"), ("GET", "tfjobs")], "one list and one watch"
 
 
-def test_what_is_forbidden_is_said_and_left_to_the_launcher(api, cluster, runs):
+def test_what_is_forbidden_is_said_and_left_to_the_launcher(api, following, runs):
     api.put("tfjobs", tfjob("r", "Failed", deleted=True))
     put(runs, RUNNING, worker_0=(STARTED, None))
     api.forbidden = {"POST"}
     refused = []
-    thread = following(cluster, runs, refused)
+    thread = following(refused)
     wait_until(lambda: refused, 10)
     thread.join(5)
     assert "cannot POST" in str(refused[0])
@@ -265,14 +281,14 @@ def test_what_is_forbidden_is_said_and_left_to_the_launcher(api, cluster, runs):
     assert runs.read()[0].restarts == 1
 
 
-def test_an_api_server_that_is_away_is_asked_again(api, cluster, runs):
+def test_an_api_server_that_is_away_is_asked_again(api, cluster, following):
     address = api.address
     api.close()
     with pytest.raises(ApiError, match="does not answer") as caught:
         cluster.tfjobs()
     assert caught.value.status is None
     refused = []
-    following(cluster, runs, refused)
+    following(refused)
     time.sleep(0.5)
     assert not refused, address
 

@@ -191,6 +191,9 @@ class Keeps(Protocol):
     def runs(self) -> list[Entry]:
         """The runs in the cluster, the newest first."""
 
+    def forget(self, run_id: str) -> None:
+        """Remove all that the cluster has of a run, whoever submitted it. Raises EngineError."""
+
 
 @runtime_checkable
 class Fetches(Protocol):

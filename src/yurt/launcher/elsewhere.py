@@ -203,6 +203,8 @@ def forget_ended(engine: str, before: float, *, dry_run: bool) -> list[str]:
     A run that was entered and has left no state, as its launcher died, counts as ended when it was submitted. One that
     nobody has tidied up after is removed with all of its keys. Raises UsageError, StoreError.
     """
+    if registry.load(engine).capabilities.store is StoreAt.AGENT:
+        return taking_over.forget_ended(engine, before, dry_run=dry_run)
     gone = []
     for entry in runs_on(engine):
         ended_at = entry.ended_at if entry.state else entry.spec.submitted_at

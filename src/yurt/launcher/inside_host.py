@@ -36,9 +36,13 @@ from yurt.launcher.collecting import Collector
 from yurt.launcher.records import Snapshot
 from yurt.launcher.remote_host import RemoteHost, RunGone
 from yurt.launcher.together import few, together
+from yurt.launcher.waking import rest
 
 #: Seconds beyond the start's deadline until a run whose keeper was never heard is given up.
 _PATIENCE_S: Final = 15.0
+#: Seconds for which whoever takes a run on waits for a first word of it, and between two tries.
+_FIRST_S: Final = 5.0
+_PAUSE_S: Final = 0.2
 #: Seconds between two writings of a snapshot that has not changed.
 _WRITE_S: Final = 1.0
 
@@ -86,6 +90,11 @@ class InsideHost(RemoteHost):
         if last is not None:
             self.snapshot = last
         self._begin()
+        end = time.monotonic() + _FIRST_S
+        while not self._heard and self.snapshot.state.verdict is None and time.monotonic() < end:
+            with contextlib.suppress(EngineError, StoreError):
+                self._look()
+            rest(self._wakes, _PAUSE_S)
 
     def let_go(self, *, by: str) -> list[str]:
         """End what can be reached of a run whose cluster does not answer, and forget the rest; what that is."""

@@ -46,6 +46,15 @@ def runs_on(engine: str) -> list[Entry]:
     return cast("Keeps", registry.load(engine)()).runs()
 
 
+def forget_ended(engine: str, before: float, *, dry_run: bool) -> list[str]:
+    """Remove from the cluster what is left of runs that ended before this Unix time; their ids. Raises EngineError."""
+    adapter = cast("Keeps", registry.load(engine)())
+    gone = [entry.run_id for entry in adapter.runs() if entry.ended_at is not None and entry.ended_at <= before]
+    for run_id in () if dry_run else gone:
+        adapter.forget(run_id)
+    return gone
+
+
 def _named(name: str | None, entries: list[Entry], engine: str) -> Entry:
     hint = f"`yurt ls --on {engine}` shows the runs there are"
     if name is None:

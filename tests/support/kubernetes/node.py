@@ -65,6 +65,7 @@ class Node:
     def kill(self) -> None:
         """What a dead machine looks like: kubelet, containers and network gone at once."""
         self.place.kill()
+        self._remove_cgroup()
 
     def _pod_network(self) -> dict[str, Any]:
         first, last = addresses.pods_of(self.number)

@@ -44,7 +44,7 @@ def _root(archive: tarfile.TarFile) -> None:
 def _packages(archive: tarfile.TarFile) -> None:
     for name in _required():
         for file in importlib.metadata.distribution(name).files or ():
-            if not str(file).startswith(_LEFT_OUT) and file.suffix not in (".pyc", ".h", ".a"):
+            if not str(file).startswith(_LEFT_OUT) and file.suffix not in (".h", ".a"):
                 archive.add(str(file.locate()), f"{docker_image.PACKAGES}/{file}", recursive=False)
 
 

@@ -37,7 +37,6 @@ def no_images(_: str) -> ImageFacts | None:
 
 
 def words_of(
-    role: RoleRead,
     words: Sequence[str],
     values: Mapping[str, str],
     late: Container[str] = (),

@@ -13,19 +13,23 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from yurt.convert.converted import Note
+from yurt.convert.standard_server import STANDARD_SERVER
 from yurt.convert.tfjob.commands import Images, tell_about, words_of, written
 from yurt.convert.tfjob.containers import option_of_volumes
 from yurt.convert.tfjob.expansion import expanded, kept, names_in, partly, shell_word
 from yurt.convert.tfjob.manifest import Manifest
 from yurt.convert.tfjob.parts import Option, RoleRead, Variable
+from yurt.convert.tfjob.places import INDEX, without_places
 from yurt.convert.tfjob.tree import Node
 from yurt.errors import UsageError
+from yurt.job import RoleName
 from yurt.job.names import ENV_PATTERN
 
 KUBERNETES: Final = "kubernetes"
 LOCAL: Final = "local"
 DOCKER: Final = "docker"
 NOMAD: Final = "nomad"
+TF_CONFIG: Final = "TF_CONFIG"
 #: The working folder of the image, as the agent in a pod finds it and tells its task.
 IMAGE_FOLDER: Final = "YURT_IMAGE_FOLDER"
 #: A variable of the shell that starts a task: the folder where the task works.
@@ -88,7 +92,8 @@ def place(roles: list[RoleRead], options: dict[str, Any], ground: Ground, notes:
         if ground.volumes:
             raise _unused_volume(next(iter(ground.volumes)), "volumes are the cluster's own there")
         for role in roles:
-            _keep(role, ground, notes)
+            if not role.standard_server:
+                _keep(role, ground, notes)
         return engines
     known = {str(name.value) for role in roles for each in role.volumes if (name := each.peek("name"))}
     for name in ground.volumes:
@@ -96,7 +101,7 @@ def place(roles: list[RoleRead], options: dict[str, Any], ground: Ground, notes:
             raise _unused_volume(name, f"the volumes are {', '.join(sorted(known)) or 'none'}")
     binds: list[str] = []
     for role in roles:
-        for bind in _settle(role, ground, notes):
+        for bind in () if role.standard_server else _settle(role, ground, notes):
             if bind not in binds:
                 binds.append(bind)
     _tell_left_out(roles, options, ground, notes)
@@ -116,9 +121,8 @@ def _unused_volume(name: str, why: str) -> UsageError:
 
 def _keep(role: RoleRead, ground: Ground, notes: list[Note]) -> None:
     """In Kubernetes: variables of the cluster stay the cluster's, volumes are carried as they are."""
-    if role.standard_server:
-        return
-    values: dict[str, str] = {}
+    words, own = without_places(role, written(role, ground.images, notes))
+    values: dict[str, str] = dict(own)
     late: dict[str, Any] = {}
     for variable in role.variables:
         text = variable.text or ""
@@ -134,54 +138,67 @@ def _keep(role: RoleRead, ground: Ground, notes: list[Note]) -> None:
         role.options["env"] = Option(list(late.values()), role.container.peek("env") or role.container)
     if role.variables_from:
         role.options["env_from"] = Option([each.plain() for each in role.variables_from], role.variables_from[0])
+    option_of_volumes(role)
     # What the image or a config map brings may be asked for too: only the pod knows.
-    words = written(role, ground.images, notes)
     asked = {name for word in words for name in names_in(word)} if role.variables_from else set()
     folder = shlex.quote(role.folder) if role.folder else None
     if folder is None and ground.engine == KUBERNETES:
         folder = f'"${{{IMAGE_FOLDER}:-.}}"'
-    role.words = words_of(role, words, values, {"TF_CONFIG", *asked, *late}, folder=folder)
-    tell_about(role, notes)
-    role.env = {name: text for name, text in values.items() if name not in late}
-    option_of_volumes(role)
+    _finish(role, words_of(words, values, {TF_CONFIG, *asked, *late}, folder=folder, first=_exports(own)), notes)
+    role.env = {name: text for name, text in values.items() if name not in late and name not in own}
 
 
 def _settle(role: RoleRead, ground: Ground, notes: list[Note]) -> Iterator[str]:
     """Elsewhere: everything is known before the start, or refused. Yields what a container engine has to mount."""
-    if role.standard_server:
-        return
+    words, own = without_places(role, written(role, ground.images, notes))
     if ground.engine == DOCKER and role.folder is None and role.image and (facts := ground.images(role.image)):
         role.folder = facts.folder if facts.folder not in ("", "/") else None
-    values: dict[str, str] = {}
+    values: dict[str, str] = dict(own)
     for name, text, node in _variables(role, ground):
         if not re.fullmatch(ENV_PATTERN, name):
             notes.append(node.note(f"{name} is left out: it is no name for a variable outside of Kubernetes"))
             continue
         values.pop(name, None)
         values[name] = expanded(text, values)
-    words = written(role, ground.images, notes)
     mounts = list(_mounts(role, ground))
     moved = {each.path: kept(each.folder or "") or f"$({_HERE})/{each.volume}" for each in mounts if _moves(each, ground)}
     if ground.engine == LOCAL:
         moved |= _scripts_beside(role, words, moved, notes)
+        _need_folder(role, moved)
     folder = shlex.quote(expanded(_moved(role.folder, moved), {})) if role.folder else None
-    own = [each.volume for each in mounts if each.path in moved and each.folder is None]
     text = " ".join([*words, *values.values()])
     values = {name: _moved(kept(value), moved) for name, value in values.items()}
     here = {name: value for name, value in values.items() if _HERE in names_in(value)}
     values = {name: expanded(value, {}) for name, value in values.items() if name not in here}
-    first = f'{_HERE}="$PWD"; mkdir -p {shlex.join(own)}; ' if own else ""
+    first = _exports(own)
+    if volumes := [each.volume for each in mounts if each.path in moved and each.folder is None]:
+        first += f'{_HERE}="$PWD"; mkdir -p {shlex.join(volumes)}; '
     first += "".join(f"export {name}={shell_word(value, {}, {_HERE})}; " for name, value in here.items())
     words = [_moved(word, moved) for word in words]
-    role.words = words_of(role, words, {**values}, {"TF_CONFIG", _HERE, *here}, folder=folder, first=first)
-    role.env = values
-    tell_about(role, notes)
+    _finish(role, words_of(words, values, {TF_CONFIG, _HERE, *here}, folder=folder, first=first), notes)
+    role.env = {name: value for name, value in values.items() if name not in own}
     for mount in mounts:
         if mount.path in moved:
             _tell_moved(mount, changed=_moved(text, {mount.path: ""}) != text, notes=notes)
         elif mount.folder is not None and ground.engine != LOCAL:
             yield f"{mount.folder}:{mount.path}" + (":ro" if mount.read_only else "")
-    if role.folder and ground.engine == LOCAL and not _is_there(_moved(role.folder, moved)):
+
+
+def _finish(role: RoleRead, words: tuple[str, ...], notes: list[Note]) -> None:
+    if words == STANDARD_SERVER and role.name in (RoleName.PS, RoleName.WORKER):
+        role.standard_server = True
+        return
+    role.words = words
+    tell_about(role, notes)
+
+
+def _exports(own: Mapping[str, str]) -> str:
+    """What a shell says before the words: variables that hold a task's place, filled in for each task."""
+    return "".join(f"export {name}={text}; " for name, text in own.items() if name != INDEX[0])
+
+
+def _need_folder(role: RoleRead, moved: Mapping[str, str]) -> None:
+    if role.folder and not Path(_moved(role.folder, moved)).is_dir():
         at = role.container.peek("workingDir") or role.container
         at.refuse(
             f"is {role.folder}, a folder of the image that this machine does not have",
@@ -325,10 +342,6 @@ def _scripts_beside(
                 at.note(f"runs {word}, which this machine does not have: put {path.name} beside the file, and it is run")
             )
     return found
-
-
-def _is_there(folder: str) -> bool:
-    return Path(folder).is_dir()
 
 
 def _tell_left_out(roles: list[RoleRead], options: dict[str, Any], ground: Ground, notes: list[Note]) -> None:

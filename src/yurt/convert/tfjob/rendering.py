@@ -14,6 +14,7 @@ from yurt.convert.standard_server import STANDARD_SERVER
 from yurt.convert.tfjob.commands import ENTER, SHELL
 from yurt.convert.tfjob.containers import NAME, PORT, PORT_NAME
 from yurt.convert.tfjob.expansion import kept
+from yurt.convert.tfjob.places import placed
 from yurt.convert.tfjob.policy import KUEUE
 from yurt.engines.kubernetes.merging import plain
 from yurt.engines.kubernetes.options import KubernetesOptions, PodOptions
@@ -36,11 +37,6 @@ _POLICIES: Final = {
 _GPU: Final = "nvidia.com/gpu"
 _KUBERNETES_GRACE_S: Final = 30.0
 _MANY: Final = frozenset({Strategy.MULTI_WORKER_MIRRORED, Strategy.PARAMETER_SERVER})
-_INDEX_LABEL: Final = "metadata.labels['training.kubeflow.org/replica-index']"
-#: What a task is told of itself where its command asks for it: a variable of the pod and the field that it comes from.
-_INDEX: Final = ("TASK_INDEX", _INDEX_LABEL)
-_POD: Final = ("TASK_POD", "metadata.name")
-_NAMESPACE: Final = ("TASK_NAMESPACE", "metadata.namespace")
 #: Options of the engine that are about how Yurt itself runs there.
 _YURTS: Final = (
     "context", "operator", "python", "spread", "node_lost_after_s", "restricted", "checkpoint_claim", "keep",
@@ -140,7 +136,7 @@ def _pod(job: Job, name: RoleName, role: Role, own: PodOptions) -> dict[str, Any
 
 def _container(job: Job, name: RoleName, role: Role, own: PodOptions) -> dict[str, Any]:
     words, folder = _without_folder(job.command_for(name) or STANDARD_SERVER)
-    words, fields = _placed([kept(word) for word in words], name)
+    words, fields = placed([kept(word) for word in words], str(name))
     more: dict[str, Any] = plain(own.container)
     ports = more.pop("ports", [])
     claims = more.pop("resources", {})
@@ -174,22 +170,6 @@ def _without_folder(words: Sequence[str]) -> tuple[list[str], str | None]:
         if len(line) > 1 and words[2] == ENTER.format(folder=shlex.quote(line[1])):
             return list(words[4:]), line[1]
     return list(words), None
-
-
-def _placed(words: list[str], role: RoleName) -> tuple[list[str], list[tuple[str, str]]]:
-    """The words with ``{role}``, ``{index}`` and ``{address}`` as a pod knows them, and the variables for that."""
-    fields: dict[tuple[str, str], None] = {}
-    found = []
-    for word in words:
-        made = word.replace("{role}", str(role))
-        if "{index}" in made:
-            fields[_INDEX] = None
-            made = made.replace("{index}", f"$({_INDEX[0]})")
-        if "{address}" in made:
-            fields |= {_POD: None, _NAMESPACE: None}
-            made = made.replace("{address}", f"$({_POD[0]}).$({_NAMESPACE[0]}).svc:{PORT}")
-        found.append(made)
-    return found, list(fields)
 
 
 def _resources(role: Role, own: PodOptions) -> dict[str, Any]:

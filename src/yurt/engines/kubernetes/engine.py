@@ -245,6 +245,10 @@ class KubernetesEngine:
             self._client.list(kinds.POD, labels=listing.SELECTOR)["items"],
         )
 
+    def forget(self, run_id: str) -> None:
+        """Its owner, and with it the rest."""
+        self._client.delete(kinds.JOB, names.keeper(run_id))
+
     def fetch_model(self, task: str, saves_to: str | None, folder: Path) -> None:
         """From the task's pod, which stays for a while where its model could not be published."""
         assert self._watch

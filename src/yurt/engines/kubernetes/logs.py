@@ -285,15 +285,17 @@ class TaskLog:
             for piece in stream.pieces():
                 self._take_in(stamped, stamped.feed(piece))
         finally:
+            self._take_in(stamped, stamped.flush())
             with self._changed:
                 self._stream = None
-            self._take_in(stamped, stamped.flush())
             stream.close()
         if stamped.complaint:
             raise _NoOutput(stamped.complaint)
 
     def _take_in(self, stamped: Stamped, data: bytes) -> None:
-        self._heard_at = time.monotonic()
+        with self._changed:
+            self._heard_at = time.monotonic()
+            self._fault = None
         if stamped.place == self._place:
             return
         if stamped.missing:
@@ -311,7 +313,6 @@ class TaskLog:
             self._changed.wait_for(lambda: self._ending or self._waiting_bytes < _MOST_WAITING)
             if self._ending:
                 return
-            self._fault = None if data else self._fault
             self._place = place
             if data:
                 self._line_begins = data.endswith(b"\n")

@@ -36,6 +36,8 @@ def unplaced(pod: Value, message: str, around: Around) -> Diagnosis:
     """For a pod whose condition ``PodScheduled`` is False with the reason ``Unschedulable``."""
     if (found := _of_claims(pod, message, around)) is not None:
         return found
+    if nominated := (pod.get("status") or {}).get("nominatedNodeName"):
+        return Diagnosis(f"it has no node yet: pods of a lower priority on {nominated} make room for it")
     head = _HEAD.match(message)
     if head is None:
         return Diagnosis(f"it has no node: {short(message)}")
@@ -94,7 +96,7 @@ def _term(count: int, text: str, total: int, pod: Value, around: Around) -> str:
     if "node affinity/selector" in text:
         return f"{where} lack {_selection(pod)}"
     if "anti-affinity rules" in text and "existing" not in text:
-        return f"{where} have another task of the run (`spread: required` asks for a node each)"
+        return f"{where} have another task of the run (`spread: required`, or its affinity, wants a node each)"
     return f"{where} {_WORDS.get(text, f'are ruled out: {short(text)}')}"
 
 
