@@ -22,6 +22,7 @@ from yurt.contract.state import (
     FAILED,
     JOINED,
     JOINING,
+    LOST,
     RUNNING,
     STARTED,
     Beat,
@@ -202,6 +203,19 @@ def test_only_what_is_missing_is_given_back(remembering):
     assert others.beats()["worker/0"].progress == {"step": 3}
     entry = others.store.get(names.done_key(others.spec.run_id, "worker/0"))
     assert json.loads(entry.value) == {"generation": 0, "attempt": 1}
+
+
+def test_a_store_that_is_restored_as_it_was_a_moment_before_gets_the_rest(remembering):
+    own, others = remembering
+    others.create()
+    own.read()
+    own.put_member(0, member())
+    others.put_member(0, member(status=JOINED))
+    own.refill()
+    assert others.member(0, "worker/0")[0] == member()
+    others.put_member(0, member(status=LOST))
+    own.refill()
+    assert others.member(0, "worker/0")[0].status == LOST, "somebody has seen that it is"
 
 
 def test_what_was_refused_is_not_remembered(remembering):

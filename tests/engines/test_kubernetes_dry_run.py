@@ -10,7 +10,6 @@ import pytest
 from tests.engines.test_kubernetes_checks import RESTRICTED, WRONG
 from tests.engines.test_kubernetes_render import GROUND, PLACE, POD, RUN, RUN_OPTIONS
 from yurt.contract.spec import TaskSpec
-from yurt.engines.kubernetes.checks import problems
 from yurt.engines.kubernetes.client import Client, KubernetesError
 from yurt.engines.kubernetes.options import KubernetesOptions
 from yurt.engines.kubernetes.render import owned, render, with_payload
@@ -77,7 +76,6 @@ TAKEN = {
     "not an image",  # InvalidImageName, for ever
     "thousandths of a byte",
     "host network",  # peers are not found by their names
-    "over Yurt's files",
 }  # fmt: skip
 #: Not of a pod.
 ELSEWHERE_CHECKED = {"scheduling", "namespace", "managed_by"}

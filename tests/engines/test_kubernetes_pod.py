@@ -114,7 +114,7 @@ def test_a_pod_that_is_told_to_go_while_it_is_made_ready_goes(make):
     (root / "run" / "run.json").unlink()
     (root / "run" / "run.json").symlink_to("fifo")
     process = pods.start("worker")
-    wait_until(lambda: (root / "local" / "lib").is_dir(), 20)
+    wait_until((root / "local" / "lib").is_dir, 20)
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
@@ -128,12 +128,12 @@ def test_an_agents_place_is_its_pod(make, tmp_path):
         **pods.order,
         "host": "r-{role}-{index}.r.ns.svc",
         "checkpoints": None,
-        "roles": {"worker": {"threads": 2, "visible_gpus": "-1", "port": 3333}},
+        "roles": {"worker": {"threads": 2, "visible_gpus": "-1"}},
     }
     found = completed(order, "worker", str(tmp_path), variables)
     assert found["host"] == "r-worker-3.r.ns.svc"
     assert (found["task"], found["allocation"], found["placed_on"]) == ("worker/3", "u.0", "n/r-1-worker-3")
-    assert (found["threads"], found["visible_gpus"], found["port"], found["observe"]) == (2, "-1", 3333, False)
+    assert (found["threads"], found["visible_gpus"], found["port"], found["observe"]) == (2, "-1", None, False)
     assert found["checkpoint_dir"] == str(tmp_path / "local" / "checkpoints")
     again = completed({**order, "host": "{pod}.ns.svc"}, "worker", str(tmp_path), variables)
     assert again["host"] == "r-1-worker-3.ns.svc", "a TFJob that was submitted again has a name of its own"

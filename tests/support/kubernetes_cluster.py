@@ -20,14 +20,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.kubernetes import binaries, operator
+from tests.support.kubernetes import operator
+from tests.support.kubernetes.missing import missing
 from tests.support.kubernetes.python_image import PYTHON, TENSORFLOW
 from tests.support.kubernetes.rig import Rig, sweep
 from tests.support.runs import wait_until
-
-#: What a rig of our own runs, by what Debian calls the package that it is in.
-_PROGRAMS = {"containerd": "containerd", "runc": "runc", "iptables": "iptables", "openssl": "openssl", "ip": "iproute2"}
-_PROGRAMS |= {"nsenter": "util-linux", "unshare": "util-linux", "sysctl": "procps"}
 
 
 @dataclass(frozen=True)
@@ -102,23 +99,6 @@ class KubernetesCluster:
             operator.start(control.kubectl)
 
 
-def _missing() -> str:
-    """What a rig of our own lacks here, as a sentence; empty where nothing is missing."""
-    if os.geteuid() != 0:
-        return "a cluster of the tests' own needs root"
-    packages = {package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
-    if not Path("/usr/lib/cni/bridge").exists():
-        packages.add("containernetworking-plugins")
-    if packages:
-        return f"a cluster of the tests' own needs these packages of Debian: {' '.join(sorted(packages))}"
-    space = ["unshare", "--pid", "--mount", "--net", "--fork", "true"]
-    if (done := subprocess.run(space, capture_output=True, text=True, check=False)).returncode:
-        return f"a cluster of the tests' own needs namespaces: {done.stderr.strip()}"
-    if not binaries.built() and (problem := binaries.no_go()):
-        return f"a cluster of the tests' own is built with Go: {problem}"
-    return ""
-
-
 @pytest.fixture(scope="session")
 def kubernetes_cluster() -> Iterator[KubernetesCluster]:
     """One for the whole test run; skips, by name of what is missing, where there is none and none can be raised."""
@@ -132,8 +112,8 @@ def kubernetes_cluster() -> Iterator[KubernetesCluster]:
             pytest.skip(f"the cluster that KUBECONFIG names does not answer: {error}")
         yield cluster
         return
-    if missing := _missing():
-        pytest.skip(f"no KUBECONFIG, and {missing}")
+    if lacking := missing():
+        pytest.skip(f"no KUBECONFIG, and {lacking}")
     sweep()
     rig = Rig(f"tests-{os.getpid()}")
     rig.up(2, owner=os.getpid())

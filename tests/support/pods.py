@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract.test_values import SPEC
-from yurt.contract.config import AgentConfig
 from yurt.contract.spec import RunSpec, TaskSpec
+from yurt.engines.base import Place
+from yurt.engines.kubernetes.options import KubernetesOptions
+from yurt.engines.kubernetes.order import order
 from yurt.engines.kubernetes.pod import start
 from yurt.engines.kubernetes.room import ROOM
 from yurt.engines.travel.payload import payload
@@ -73,24 +75,13 @@ class Pods:
         }
         self.run: RunSpec = replace(SPEC, **{**values, **changes})
         self.address = f"http://127.0.0.1:{self.port}"
-        config = AgentConfig(
-            run=self.run, task="", allocation="", store=self.address, token=TOKEN, host="", placed_on="", work_dir="",
-            model_dir="", checkpoint_dir="", state_dir="", publisher=(), beat_s=0.5,
-        )  # fmt: skip
-        self.order: dict[str, Any] = {
-            "config": config.to_json(),
-            "host": "127.0.0.1",
-            "roles": {"worker": {"threads": None, "visible_gpus": None, "port": None}},
-            "way": way,
-            "checkpoints": str(self.checkpoints),
-            "keeper": {
-                "port": self.port,
-                "namespace": "here",
-                "tfjob": None if way == "none" else {"metadata": {"name": self.run.run_id}},
-                "node_lost_after_s": 30,
-                "cleans": False,
-            },
-        }
+        tfjob = None if way == "none" else {"metadata": {"name": self.run.run_id}}
+        place = Place(folder, agent_zip(), self.address, TOKEN)
+        self.order = order(self.run, place, KubernetesOptions(), namespace="here", tfjob=tfjob, cleans=False)
+        # What is otherwise here: one machine, where nothing has names, and nobody waits for long.
+        self.order["config"].update(store=self.address, port=None, beat_s=0.5)
+        self.order["keeper"]["port"] = self.port
+        self.order.update(host="127.0.0.1", checkpoints=str(self.checkpoints))
         self._payload = base64.b64decode(payload(agent_zip(), work, ROOM))
         self._started: list[subprocess.Popen[bytes]] = []
         self.store = RunStore(Store(self.address, TOKEN), self.run)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from yurt.agent.foreign_source import packages
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
-from yurt.contract.spec import PARAMETER_SERVER
+from yurt.contract.spec import CHIEF, PARAMETER_SERVER
 from yurt.contract.state import RunState
-from yurt.contract.tf_config import LONGEST_ENVIRONMENT_BYTES, split_host_port, tf_config
+from yurt.contract.tf_config import LONGEST_ENVIRONMENT_BYTES, seen_from_itself, split_host_port, tf_config
 
 #: Variables of the launcher's or agent's own that a task must not see or inherit.
 _PRIVATE = ("YURT_", "CONSUL_HTTP_TOKEN", "NOMAD_TOKEN", "VAULT_TOKEN")
@@ -27,7 +27,11 @@ def environment(
     `base` is the agent's environment.
     """
     task = config.run.task(config.task)
-    config_text = tf_config(state.cluster or {}, task.role, task.index, own_address)
+    cluster: Mapping[str, Sequence[str]] = state.cluster or {}
+    # The coordinator of parameter servers hands its cluster spec to the others: there it is as they see it.
+    if not config.reaches_itself and (config.run.strategy, task.role) != (PARAMETER_SERVER, CHIEF):
+        cluster = seen_from_itself(cluster, task.role, task.index, own_address)
+    config_text = tf_config(cluster, task.role, task.index, own_address)
     result = {name: value for name, value in base.items() if not name.startswith(_PRIVATE)}
     result |= config.environment
     result |= _defaults(config, task.env, result)

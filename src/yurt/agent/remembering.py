@@ -16,7 +16,7 @@ from typing import Final
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
 from yurt.contract.remembered import is_later
-from yurt.contract.state import STARTED, Beat, Member, RunState
+from yurt.contract.state import LOST, STARTED, Beat, Member, RunState
 from yurt.errors import StoreError
 from yurt.kv.client import Store
 from yurt.kv.run_store import RunStore
@@ -103,7 +103,10 @@ class RememberingStore(RunStore):
         super().mark_done(task, generation, attempt)
 
     def refill(self) -> None:
-        """Give back what is missing; what is there is left, whoever wrote it. Raises StoreError."""
+        """Give back what is missing or older, as in a store that was restored from a file. Raises StoreError.
+
+        What others have written is left: who has the seat, and that this agent is taken for lost.
+        """
         with self._lock:
             if self._state is None:
                 return
@@ -112,7 +115,10 @@ class RememberingStore(RunStore):
         if done is not None and not self.is_done(self._task):
             self.mark_done(self._task, *done)
         if member is not None and state.generation == generation:
-            super().put_member(generation, member, cas=0)
+            there, index = self.member(generation, self._task)
+            older = there is not None and there.allocation == self._allocation and there.status != LOST
+            if (there is None or older) and self.own is member:  # else a newer one is on its way
+                super().put_member(generation, member, cas=index)
         if beat is not None:
             self.store.put(names.beat_key(self.spec.run_id, self._task), beat.dumps(), cas=0)
 

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--to", type=click.Choice(["nomad", "tfjob"]), help="Write a Yurt job file as this, instead of reading one.")
+@click.option(
+    "--to", type=click.Choice(["nomad", "tfjob"]), help="Write a Yurt job file as this, instead of reading one."
+)
 @click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write here, not on the screen.")
-@click.option("--format", "syntax", type=click.Choice(["hcl", "yaml", "json"]), help="How --to writes; hcl or yaml unless said.")
+@click.option(
+    "--format", "syntax", type=click.Choice(["hcl", "yaml", "json"]), help="How --to writes; hcl or yaml unless said."
+)
 @click.option("--name", metavar="NAME", help="The name of the Yurt job.")
 @click.option("--var", "variables", metavar="NAME=VALUE", multiple=True, help="A variable of the Nomad job file.")
 @click.option("--job", metavar="NAME", help="Which TFJob of a file, where there are several.")

@@ -23,6 +23,9 @@ class AgentConfig:
         Towards an https store: the parameters of `yurt.kv.tls.TlsParams` by name; its files are of the task's place.
     host, bind_host
         The address that peers are told, and the one to bind (TensorFlow's server binds all, whatever it is told).
+    reaches_itself
+        Whether the address that peers are told leads back to the task. Where it does not (a bridge network), the task's
+        own TF_CONFIG has a loopback in its place: TensorFlow 2.21 speaks to itself by it, and would wait for ever.
     port
         The port that the engine has set aside for the task; None, or one that somebody uses, means any free one.
     placed_on
@@ -65,6 +68,7 @@ class AgentConfig:
     tracking_dir: str | None = None
     store_tls: Mapping[str, Any] = field(default_factory=dict)
     bind_host: str = ""
+    reaches_itself: bool = True
     port: int | None = None
     store_lost_s: float | None = None
     beat_s: float = 5.0

@@ -37,6 +37,16 @@ def tf_config(cluster: Mapping[str, Sequence[str]], role: str, index: int, own_a
     return json.dumps({"cluster": listed, "task": {"type": role, "index": index}})
 
 
+def seen_from_itself(
+    cluster: Mapping[str, Sequence[str]], role: str, index: int, own_address: str
+) -> dict[str, list[str]]:
+    """The cluster spec with a loopback in place of the task's own address, at the same port."""
+    seen = {name: list(addresses) for name, addresses in cluster.items()}
+    if role in seen:
+        seen[role][index] = join_host_port("127.0.0.1", split_host_port(own_address)[1])
+    return seen
+
+
 def join_host_port(host: str, port: int) -> str:
     """``host:port``, with the brackets that TensorFlow needs around an IPv6 address (without them it hangs)."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

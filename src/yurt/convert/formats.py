@@ -27,7 +27,9 @@ WRITERS: Final = {NOMAD: "yurt.convert.nomad.writing", TFJOB: "yurt.convert.tfjo
 
 _HCL_JOB = re.compile(r"^[ \t]*job[ \t]+(\"|[A-Za-z_])|^[ \t]*job[ \t]*\{", re.MULTILINE)
 #: A manifest of Kubernetes, templates of one included; what kind it is, its reader finds out.
-_MANIFEST = re.compile(r"^(?:- )?[\"']?(apiVersion|kind)[\"']?[ \t]*:|^[ \t]+apiVersion:(?s:.*)^[ \t]+kind:", re.MULTILINE)
+_MANIFEST = re.compile(
+    r"^(?:- )?[\"']?(apiVersion|kind)[\"']?[ \t]*:|^[ \t]+apiVersion:(?s:.*)^[ \t]+kind:", re.MULTILINE
+)
 _JSONNET = re.compile(r"kind:[ \t]*[\"']T[fF]Job[\"'],?[ \t]*$", re.MULTILINE)
 _YURT_KEY = re.compile(r"^(name|command|roles|strategy):", re.MULTILINE)
 
@@ -83,7 +85,7 @@ def format_of(source: Source) -> str:
     text = source.text
     if not text.strip():
         raise UsageError(f"{source.file} is empty")
-    if text.lstrip().startswith("{"):
+    if re.match(r"\s*\{(?!\{)", text):  # {{ begins a template
         return _of_json(source)
     if _HCL_JOB.search(text):
         return NOMAD

@@ -20,6 +20,7 @@ from yurt.contract.state import (
     DEADLINE,
     EXITED,
     PUBLISH_FAILED,
+    Cause,
     Exit,
     Member,
     RunState,
@@ -205,6 +206,8 @@ class InsideHost(RemoteHost):
         if last.verdict is None:
             state = replace(last.ended(verdict, told.get("at") or time.time(), 0.0), published=told.get("published"))
             state = replace(state, **{key: told[key] for key in ("generation", "restarts") if key in told})
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                state = replace(state, causes=tuple(Cause(**each) for each in told["causes"]) or state.causes)
             members = {**self.snapshot.members, **_members(told.get("members", {}))}
             self.snapshot = Snapshot(state, members, self.snapshot.beats)
         self.folder.write_snapshot(self.snapshot)

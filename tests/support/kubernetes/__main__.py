@@ -25,12 +25,16 @@ from pathlib import Path
 from tests.support.kubernetes import binaries, operator, python_image
 from tests.support.kubernetes.rig import Rig, all_rigs
 
+ON_A_RIG = ("load", "operator", "stop-operator", "start-operator", "kill-node", "revive-node", "restart-api-server")
+
 
 def main(arguments: list[str]) -> str | int:
     name = "by-hand"
-    if arguments[:1] == ["--name"]:
+    if arguments[:1] == ["--name"] and len(arguments) > 1:
         name, arguments = arguments[1], arguments[2:]
     rig = Rig(name)
+    if arguments[:1] and arguments[0] in ON_A_RIG:
+        rig.check_up()
     match arguments:
         case ["build"]:
             print(binaries.build().folder)
@@ -66,5 +70,5 @@ def main(arguments: list[str]) -> str | int:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         sys.exit(f"kubernetes: {error}")

@@ -12,7 +12,7 @@ from typing import Final
 
 NAMESPACE: Final = "kubeflow"
 DEPLOYMENT: Final = "deployment/training-operator"
-_UPSTREAM: Final = "ghcr.io/kubeflow/training-v1/training-operator"
+_IMAGE: Final = "localhost/training-operator:1"
 #: The webhook refuses it, and nothing else does: its container has not the one name that a TFJob's has.
 _WRONG: Final = {
     "apiVersion": "kubeflow.org/v1",
@@ -31,10 +31,10 @@ Kubectl = Callable[..., str]
 def install(kubectl: Kubectl, manifests: Path, scratch: Path) -> None:
     """Until it runs and its webhook answers: before that a create fails, or is let through unseen."""
     shutil.copytree(manifests, scratch / "manifests", dirs_exist_ok=True)
-    image = {"name": _UPSTREAM, "newName": "localhost/training-operator", "newTag": "1"}
-    (scratch / "kustomization.yaml").write_text(
-        json.dumps({"resources": ["manifests/overlays/standalone"], "images": [image]})
-    )
+    image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": _IMAGE}]
+    patch = {"target": {"kind": "Deployment", "name": "training-operator"}, "patch": json.dumps(image)}
+    content = {"resources": ["manifests/overlays/standalone"], "patches": [patch]}
+    (scratch / "kustomization.yaml").write_text(json.dumps(content))
     kubectl("apply", "--server-side", "-k", scratch)
     wait_until_it_serves(kubectl)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.support.kubernetes import binaries, operator
 from tests.support.kubernetes.control import ControlPlane
 from tests.support.kubernetes.link import Link
+from tests.support.kubernetes.missing import missing
 from tests.support.kubernetes.node import Node
 from tests.support.kubernetes.place import Place, wait_until
 
@@ -37,11 +38,22 @@ class Rig:
     def control(self) -> ControlPlane:
         return ControlPlane(self.folder, binaries.build())
 
+    def check_up(self) -> None:
+        """Raises RuntimeError where it is not."""
+        if not self.kubeconfig.exists():
+            names = ", ".join(each.name for each in all_rigs()) or "none"
+            raise RuntimeError(f"there is no rig {self.name} (there is: {names})")
+
     @property
     def nodes(self) -> list[Node]:
         """All of them, also those that are dead now."""
         numbers = sorted(int(each.name.removeprefix("node")) for each in self.folder.glob("node*"))
         return [self._node(number) for number in numbers]
+
+    def _node_that_is_there(self, number: int) -> Node:
+        if number not in {each.number for each in self.nodes}:
+            raise RuntimeError(f"the rig {self.name} has no node{number}")
+        return self._node(number)
 
     def _node(self, number: int) -> Node:
         return Node(number, self.name, self.folder, Place("control", self.folder / "control"), binaries.build())
@@ -53,6 +65,8 @@ class Rig:
         """
         if self.folder.exists():
             raise RuntimeError(f"the rig {self.name} is up already, or was not taken down")
+        if lacking := missing():
+            raise RuntimeError(lacking)
         self.folder.mkdir(parents=True)
         try:
             if owner is not None:
@@ -84,11 +98,13 @@ class Rig:
 
     def kill_node(self, number: int) -> None:
         """The node dies as a machine does. NotReady some ten seconds later."""
-        self._node(number).kill()
+        self._node_that_is_there(number).kill()
 
     def revive_node(self, number: int) -> None:
         """Switch it on again, until it is ready."""
-        node = self._node(number)
+        node = self._node_that_is_there(number)
+        if node.place.first is not None:
+            raise RuntimeError(f"{node.name} is not dead")
         node.start()
         self._wait_ready(node)
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Final
 
 from yurt.convert.converted import Note
@@ -57,14 +58,22 @@ def words_of(
     return (SHELL, "-c", ENTER.format(folder=folder), "sh", *plain) if folder else tuple(plain)
 
 
-def tell_about(role: RoleRead, notes: list[Note]) -> None:
-    """What is not taken literally of the words that a role runs."""
+def tell_about(role: RoleRead, words: Sequence[str], notes: list[Note]) -> None:
+    """What is not taken literally of the words that a role runs; `words` are as they are written."""
     assert role.words is not None
     if role.words[0].endswith(".py"):
         notes.append(role.container.note(f"runs {role.words[0]} itself; Yurt runs a script by `python`"))
     for name in ("{role}", "{index}", "{address}"):
-        if any(name in word for word in role.words):
+        if any(name in word for word in words):
             notes.append(role.container.note(f"holds {name}, which Yurt fills in for each task, and a TFJob does not"))
+
+
+def needs_folder(words: Sequence[str]) -> bool:
+    """Whether it matters where the words run: not for a Python that is told a script by its whole path."""
+    if not PurePosixPath(words[0]).name.startswith("python"):
+        return True
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    return words[1:2] in (["-c"], ["-m"]) or not script.startswith("/")
 
 
 def written(role: RoleRead, images: Images, notes: list[Note]) -> list[str]:
@@ -75,7 +84,9 @@ def written(role: RoleRead, images: Images, notes: list[Note]) -> list[str]:
     if facts is not None and (words := [*facts.entrypoint, *(role.args or facts.cmd)]):
         role.folder = role.folder or facts.folder or None
         what = "`" + shlex.join(words)[:80] + "`"
-        notes.append(role.container.note(f"leaves its command to the image, which starts {what}, as Docker here has it"))
+        notes.append(
+            role.container.note(f"leaves its command to the image, which starts {what}, as Docker here has it")
+        )
         return words
     image = role.image or "the image"
     pull = f", or `docker pull {role.image}`, so that Yurt can look" if role.image else ""

@@ -125,14 +125,14 @@ def _resources(role: RoleRead, node: Node, notes: list[Note]) -> None:
                 part.refuse(f"must be a whole number, not {shown(part)}")
             role.gpus = int(amount)
         else:
-            role.put_more("limits", name, part.plain(), part)
+            role.put_more("limits", name, part.as_text(), part)
         if asked is not None and asked[0] == amount:
             requests.pop(name)
     for name, (amount, part) in requests.items():
         if name == _GPU and _GPU not in limits:  # Kubernetes asks for both alike
             role.gpus = int(amount)
         else:
-            role.put_more("requests", name, part.plain(), part)
+            role.put_more("requests", name, part.as_text(), part)
     if claims := node.get("claims"):
         role.put_more("container", "resources", {"claims": claims.plain()}, claims)
 

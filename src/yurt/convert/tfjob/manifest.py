@@ -69,7 +69,9 @@ def manifest_of(source: Source, name: str | None, notes: list[Note]) -> Manifest
             continue
         label = f"{kind or 'a document without a kind'} {_name(each)}".strip()
         if each in jobs:
-            notes.append(each.note(f"the TFJob {_name(each)} is left out: `--job {_name(job)}` is the one that is read"))
+            notes.append(
+                each.note(f"the TFJob {_name(each)} is left out: `--job {_name(job)}` is the one that is read")
+            )
         elif kind == "ConfigMap":
             maps[_name(each)] = _texts(each, "data")
             notes.append(each.note(f"{label}: Yurt puts none into a cluster; `kubectl apply -f {source.file}` does"))
@@ -143,7 +145,9 @@ def _check_version(job: Node, notes: list[Note]) -> None:
     if group not in _GROUPS or number not in _VERSIONS:
         version.refuse(f"is {version.text}, and TFJobs are kubeflow.org/{', '.join(_VERSIONS)}")
     if number != "v1":
-        notes.append(version.note("is no longer served by the operator, which serves kubeflow.org/v1; it is read all the same"))
+        notes.append(
+            version.note("is no longer served by the operator, which serves kubeflow.org/v1; it is read all the same")
+        )
 
 
 def _texts(node: Node, key: str) -> dict[str, str]:

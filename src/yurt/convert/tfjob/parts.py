@@ -65,5 +65,7 @@ class RoleRead:
 
     def put_more(self, key: str, name: str, value: Any, node: Node) -> None:
         """Carry one entry of an option that is a mapping."""
+        if value in (None, "", [], {}):
+            return
         entries = self.options[key].value if key in self.options else {}
         self.options[key] = Option({**entries, name: value}, node)

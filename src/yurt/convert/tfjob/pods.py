@@ -36,7 +36,9 @@ _READ: Final = (
     "imagePullSecrets", "volumes",
 )  # fmt: skip
 #: What the API server writes into a template or an object by itself.
-SERVERS_OWN: Final = frozenset({"creationTimestamp", "uid", "resourceVersion", "generation", "selfLink", "managedFields"})
+SERVERS_OWN: Final = frozenset(
+    {"creationTimestamp", "uid", "resourceVersion", "generation", "selfLink", "managedFields"}
+)
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _POLICIES: Final = {
     "Never": RestartPolicy.NEVER,
@@ -89,12 +91,13 @@ def read_role(seat: Seat, notes: list[Note]) -> RoleRead:
 
 
 def _metadata(role: RoleRead, template: Node, notes: list[Note]) -> None:
-    metadata = template.mapping("metadata")
-    for key, inner in {} if metadata is None else metadata.value.items():
+    metadata = template.mapping("metadata") or Node({}, "", template.file, template.line, template.column)
+    for key, inner in metadata.value.items():
         if inner.value is None:
             continue
         if key in ("labels", "annotations"):
-            role.put(key, texts(metadata, key))
+            texts(metadata, key)
+            role.put(key, inner)
         elif key in SERVERS_OWN:
             inner.plain()
         elif key in ("name", "namespace", "generateName"):
@@ -109,13 +112,16 @@ def _metadata(role: RoleRead, template: Node, notes: list[Note]) -> None:
             notes.append(fields.strange(inner, fields.TEMPLATE))
 
 
-def texts(node: Node, key: str) -> Node | None:
+def texts(node: Node, key: str) -> dict[str, str]:
     """A mapping of texts, such as labels. Raises UsageError for what Kubernetes would not take as such."""
     inner = node.mapping(key)
-    for each in () if inner is None else inner.value.values():
+    if inner is None:
+        return {}
+    for each in inner.value.values():
         if not isinstance(each.value, str):
             each.refuse(f"must be text, and {shown(each)} is none", f'quote it: "{each.text}"' if each.text else None)
-    return inner
+    found: dict[str, str] = inner.plain()
+    return found
 
 
 def _restart(role: RoleRead, seat: Seat, pod: Node, notes: list[Note]) -> None:

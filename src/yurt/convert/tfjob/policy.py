@@ -29,7 +29,9 @@ def read_policy(
         outside = spec.get(key)
         if outside is not None and version.rpartition("/")[2] not in _OLD:
             message = "belongs under spec.runPolicy: kubectl refuses it here"
-            notes.append(outside.note(f"{message}, and it is taken" if inside is None else f"{message}; that one counts"))
+            notes.append(
+                outside.note(f"{message}, and it is taken" if inside is None else f"{message}; that one counts")
+            )
         if (chosen := inside or outside) is not None:
             found[key] = chosen
     for key, inner in {} if policy is None else policy.value.items():
@@ -82,7 +84,8 @@ def _scheduling(node: Node, options: dict[str, Any], notes: list[Note]) -> None:
         if text := node.string(key):
             given[option] = text
     if resources := node.mapping("minResources"):
-        given["min_resources"] = resources.plain()
+        given["min_resources"] = {name: amount.as_text() for name, amount in resources.value.items()}
+        resources.plain()
     if (timeout := node.whole("scheduleTimeoutSeconds")) is not None:
         given["timeout_s"] = timeout
     for key, inner in node.value.items():
@@ -106,7 +109,9 @@ def _restarts(roles: list[RoleRead], limit: Node | None, data: dict[str, Any], n
     data["restart"] = str(chosen)
     if chosen is RestartPolicy.ALWAYS:
         notes.append(
-            roles[0].node.note("restartPolicy Always: a task that exited 0 is not run again, as a TFJob would do for ever")
+            roles[0].node.note(
+                "restartPolicy Always: a task that exited 0 is not run again, as a TFJob would do for ever"
+            )
         )
     if limit is not None:
         data["max_restarts"] = _whole(limit, 0)
@@ -131,7 +136,9 @@ def _success(spec: Node, roles: list[RoleRead], data: dict[str, Any], notes: lis
     if node.value == "AllWorkers":
         if any(role.name is RoleName.CHIEF for role in roles):
             notes.append(
-                node.note("AllWorkers is ignored beside a chief, by the operator and so here; `success: all-workers` asks it")
+                node.note(
+                    "AllWorkers is ignored beside a chief, by the operator and so here; `success: all-workers` asks it"
+                )
             )
         else:
             data["success"] = str(SuccessRule.ALL_WORKERS)
@@ -155,7 +162,9 @@ def _old_affairs(spec: Node, roles: list[RoleRead], notes: list[Note]) -> None:
         name, index = str(chief.get("replicaName", "MASTER")), chief.get("replicaIndex", 0)
         has_chief = any(role.name is RoleName.CHIEF for role in roles)
         if (name.lower() == "worker" and has_chief) or index not in (0, None):
-            notes.append(termination.note(f"{name} {index} is not the task that decides here: the chief, else worker 0 is"))
+            notes.append(
+                termination.note(f"{name} {index} is not the task that decides here: the chief, else worker 0 is")
+            )
     if image := spec.get("tfImage"):
         served = [role for role in roles if role.standard_server]
         if not served:

@@ -11,9 +11,10 @@ from yurt.convert.converted import Converted, Note
 from yurt.convert.source import Source
 from yurt.convert.tfjob import fields
 from yurt.convert.tfjob.commands import Images, no_images
-from yurt.convert.tfjob.elsewhere import Ground, place
+from yurt.convert.tfjob.elsewhere import place
+from yurt.convert.tfjob.ground import KUBERNETES, LOCAL, Ground
 from yurt.convert.tfjob.manifest import manifest_of
-from yurt.convert.tfjob.parts import Option, RoleRead
+from yurt.convert.tfjob.parts import RoleRead
 from yurt.convert.tfjob.pods import LAST_APPLIED, SERVERS_OWN, read_role, texts
 from yurt.convert.tfjob.policy import KUEUE, read_policy
 from yurt.convert.tfjob.roles import seats_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 CHIEF, WORKER, PS, EVALUATOR = RoleName
-KUBERNETES: Final = "kubernetes"
 _SHORTEST_GENERATED: Final = "tfjob"
 
 
@@ -76,15 +76,13 @@ def read(
             notes.append(node.note(f"terminationGracePeriodSeconds differs; grace is the longest, {max(graces):g} s"))
     ground = Ground(manifest, engine, dict(volumes or {}), given, images)
     engines = place(roles, options, ground, notes)
-    data["engines"] = engines
     roles = _chief_beside_ps(roles, notes)
-    data = {"name": name or _name(node, notes), **_common(roles, ground, engines, notes), **data}
-    if engine in (None, KUBERNETES):
-        data["engines"] = {KUBERNETES: {**options, **_kubernetes(roles)}}
-        if not data["engines"][KUBERNETES]:
-            del data["engines"]
+    data = {"name": name or _name(node, notes), **_common(roles, ground), **data}
+    if ground.in_kubernetes:
+        engines = {KUBERNETES: {**options, **_kubernetes(roles)}}
     if engine == KUBERNETES:
-        data["engines"].setdefault(KUBERNETES, {})["prefer_tfjob"] = True
+        engines[KUBERNETES]["prefer_tfjob"] = True
+    data["engines"] = {name: given for name, given in engines.items() if given}
     notes += [each.note("is left out: Yurt has nothing like it") for each in unread(node)]
     try:
         made = Job.model_validate(data, context=Reading(engine_options=engine_options or {}))
@@ -116,7 +114,9 @@ def _name(node: Node, notes: list[Note]) -> str:
 def _metadata(node: Node, options: dict[str, Any], notes: list[Note]) -> None:
     """Namespace, labels and annotations of the TFJob itself; a queue of Kueue's is among the labels."""
     metadata = node.mapping("metadata")
-    for key, inner in {} if metadata is None else metadata.value.items():
+    if metadata is None:
+        return
+    for key, inner in metadata.value.items():
         if inner.value is None:
             continue
         if key in ("name", "generateName"):
@@ -125,8 +125,7 @@ def _metadata(node: Node, options: dict[str, Any], notes: list[Note]) -> None:
         elif key == "namespace":
             options["namespace"] = metadata.string("namespace")
         elif key in ("labels", "annotations"):
-            kept = texts(metadata, key)
-            given = {name: text for name, text in kept.plain().items() if name != LAST_APPLIED}
+            given = {name: text for name, text in texts(metadata, key).items() if name != LAST_APPLIED}
             if queue := given.get(KUEUE) if key == "labels" else None:
                 del given[KUEUE]
                 if "scheduling" in options:
@@ -161,8 +160,13 @@ def _strange(node: Node, spec: Node, notes: list[Note]) -> None:
 def _chief_beside_ps(roles: list[RoleRead], notes: list[Note]) -> list[RoleRead]:
     by_name = {role.name: role for role in roles}
     worker = by_name.get(WORKER)
-    if PS not in by_name or CHIEF in by_name or worker is None or worker.replicas < 2:
+    if PS not in by_name or CHIEF in by_name or worker is None:
         return roles
+    if worker.replicas == 1:
+        worker.node.refuse(
+            "is one beside a ps, and there is no chief: in Yurt a chief runs the training loop, and workers compute",
+            "add a Chief, or a second worker, of which the first becomes the chief",
+        )
     notes.append(
         worker.node.note(
             "the first worker becomes the chief, which runs the training loop beside a ps: TF_CONFIG has "
@@ -174,9 +178,7 @@ def _chief_beside_ps(roles: list[RoleRead], notes: list[Note]) -> list[RoleRead]
     return sorted([chief, *roles], key=lambda role: list(RoleName).index(role.name))
 
 
-def _common(
-    roles: Sequence[RoleRead], ground: Ground, engines: Mapping[str, Any], notes: list[Note]
-) -> dict[str, Any]:
+def _common(roles: Sequence[RoleRead], ground: Ground) -> dict[str, Any]:
     """The command, the image, the variables and the roles: what all roles share stands once."""
     commands = Counter(role.words for role in roles if role.words)
     command = commands.most_common(1)[0][0] if commands else None
@@ -188,7 +190,7 @@ def _common(
             own = role.container.peek("image") or role.container
             if ground.in_kubernetes:
                 role.put_more("container", "image", role.image, own)
-            elif ground.engine != "local":
+            elif ground.engine != LOCAL:
                 own.refuse(f"is {role.image}, and {ground.engine} runs all roles in one image: {image} is another's")
         elif role.image is None and not role.standard_server:
             role.container.refuse("has no image, which the operator refuses", "write image: there")
@@ -199,7 +201,7 @@ def _common(
     }
     if env:
         data["env"] = env
-    if ground.engine != "local":
+    if ground.engine != LOCAL:
         data["files"] = []
     return data
 
@@ -213,7 +215,10 @@ def _role(role: RoleRead, command: tuple[str, ...] | None, env: Mapping[str, str
         "command": list(role.words) if role.words and role.words != command else None,
         "standard_server": role.standard_server,
     }
-    return {"replicas": role.replicas, **{key: value for key, value in own.items() if value or (value == 0 and key == "gpus")}}
+    return {
+        "replicas": role.replicas,
+        **{key: value for key, value in own.items() if value or (value == 0 and key == "gpus")},
+    }
 
 
 def _kubernetes(roles: Sequence[RoleRead]) -> dict[str, Any]:
@@ -232,6 +237,3 @@ def _kubernetes(roles: Sequence[RoleRead]) -> dict[str, Any]:
     if any(own.values()):
         shared["roles"] = {name: options for name, options in own.items() if options}
     return shared
-
-
-__all__ = ["KUBERNETES", "Option", "read"]

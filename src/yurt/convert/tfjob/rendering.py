@@ -59,7 +59,9 @@ def render(job: Job) -> TfJob:
     """The same roles as a TFJob; pure. Raises UsageError for a job without an image."""
     options = KubernetesOptions.model_validate(job.engines.get("kubernetes", {}))
     if job.image is None:
-        raise UsageError(f"{job.name} names no image, and a TFJob needs one", hint="write `image: name:tag` into the job")
+        raise UsageError(
+            f"{job.name} names no image, and a TFJob needs one", hint="write `image: name:tag` into the job"
+        )
     labels = dict(options.run_labels)
     if options.scheduling.by == "kueue" and options.scheduling.queue:
         labels[KUEUE] = options.scheduling.queue
@@ -203,13 +205,17 @@ def _notes(job: Job, options: KubernetesOptions) -> Iterator[Note]:
         if longest > _LONGEST:
             yield Note("name", f"{job.name}-{name}-{role.replicas - 1} is too long for the name of a service")
     if job.files:
-        yield Note("files", "do not travel with a TFJob: put them into the image, and name the script by its whole path")
+        yield Note(
+            "files", "do not travel with a TFJob: put them into the image, and name the script by its whole path"
+        )
     if job.output or job.saves_to:
         yield Note("output", "nothing publishes the model, and the script has no YURT_MODEL_DIR to save to")
     if tasks == 1:
         yield Note("roles", "the operator gives no TF_CONFIG to a TFJob of one task")
     if RoleName.EVALUATOR in job.roles:
-        yield Note("roles.evaluator", "the operator lists it in everybody's cluster spec, which TensorFlow 2 does not want")
+        yield Note(
+            "roles.evaluator", "the operator lists it in everybody's cluster spec, which TensorFlow 2 does not want"
+        )
     if tasks > 1:
         yield Note("start_deadline", "tasks wait for one another without end")
     if job.deadline_s is not None:

@@ -59,9 +59,7 @@ def seats_of(spec: Node, notes: list[Note]) -> list[Seat]:
     if evaluator and evaluator.replicas > 1:
         more = evaluator.replicas - 1
         notes.append(evaluator.node.note(f"has {evaluator.replicas} replicas, and there can be one: {more} left out"))
-        by_role[RoleName.EVALUATOR] = Seat(
-            RoleName.EVALUATOR, evaluator.node, 1, evaluator.template, evaluator.restart
-        )
+        by_role[RoleName.EVALUATOR] = Seat(RoleName.EVALUATOR, evaluator.node, 1, evaluator.template, evaluator.restart)
     return [by_role[name] for name in RoleName if name in by_role]
 
 

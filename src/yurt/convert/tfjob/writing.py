@@ -27,7 +27,7 @@ def _as_yaml(body: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002 - PyYAML's
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, False)  # type: ignore[no-untyped-call]
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
@@ -44,6 +44,8 @@ def _as_yaml(body: Mapping[str, Any]) -> str:
 
 def _is_block(text: str) -> bool:
     """Whether the text reads well as lines, and survives that."""
-    return "\n" in text and all(
-        line == line.rstrip() and (line.isprintable()) for line in text.split("\n")
-    ) and not text.startswith((" ", "\n"))
+    return (
+        "\n" in text
+        and all(line == line.rstrip() and (line.isprintable()) for line in text.split("\n"))
+        and not text.startswith((" ", "\n"))
+    )

@@ -70,9 +70,9 @@ class PodWatch:
             return [*self._gone.values(), *self._pods.values()]
 
     def by_task(self) -> dict[str, list[Pod]]:
-        """The pods of each task, those that are gone as well."""
+        """The pods of each task, the oldest first, those that are gone as well."""
         found: dict[str, list[Pod]] = {}
-        for pod in self.pods():
+        for pod in sorted(self.pods(), key=_made):
             if (task := task_of(pod)) is not None:
                 found.setdefault(task, []).append(pod)
         return found
@@ -80,7 +80,7 @@ class PodWatch:
     def keepers(self) -> list[Pod]:
         """The keeper's pods, the newest first."""
         found = [pod for pod in self.pods() if is_keeper(pod)]
-        return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+        return sorted(found, key=_made, reverse=True)
 
     def stop(self) -> None:
         """End the thread."""
@@ -181,3 +181,7 @@ class PodWatch:
         self._gone[uid] = {**pod, GONE: True}
         while len(self._gone) > _GONE_KEPT:
             self._gone.popitem(last=False)
+
+
+def _made(pod: Pod) -> str:
+    return str(pod["metadata"].get("creationTimestamp"))

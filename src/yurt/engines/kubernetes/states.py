@@ -18,8 +18,7 @@ is being deleted, or is gone      has not ended by itself before                
 ================================  ===============================================  =======
 
 An agent that is told to go (SIGTERM) ends with 143 and one that is killed with 137: neither is an end "by itself".
-A container that is started again in place is another allocation:
-the id is the pod's uid and the count of restarts.
+A container that is started again in place is another allocation: the id is the pod's uid and the count of restarts.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CONTAINER: Final = "tensorflow"
 _KEEPER: Final = "keeper"
 #: Set by `PodWatch` on the last that was seen of a pod that is gone.
 GONE: Final = "yurt.gone"
-#: Exit codes from which on a signal has ended the process: 128 and its number.
+#: Exit codes beyond it are of processes that a signal has ended: 128 and its number.
 _SIGNAL: Final = 128
 #: What SIGKILL and SIGTERM leave.
 _KILLED: Final = (137, 143)

@@ -237,6 +237,7 @@ def _order(run: RunSpec, role: str, task: TaskSpec, place: Place, options: Nomad
         checkpoint_dir="",
         state_dir="",
         publisher=(),
+        reaches_itself=options.network != "bridge",
         store_lost_s=None,
         beat_s=beat_s,
         silent_after_s=beat_s * _SILENT_BEATS,

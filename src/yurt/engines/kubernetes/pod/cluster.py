@@ -66,6 +66,8 @@ class PodCluster:
             if time.monotonic() >= end or all(_waits(each) for each in left):
                 break
             time.sleep(1.0)
+        while tfjobs and time.monotonic() < end and not all(is_over(each) for each in self.tfjobs()):
+            time.sleep(1.0)  # the operator has not noticed yet; what is over stays, with its pods' output
         for job in left:
             self._api.delete(f"{self._jobs}/{job['metadata']['name']}", "Background")
         for tfjob in self.tfjobs() if tfjobs else ():

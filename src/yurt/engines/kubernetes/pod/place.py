@@ -17,8 +17,8 @@ TFJOB: Final = "tfjob"
 def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping[str, str]) -> dict[str, Any]:
     """The agent's configuration as JSON values.
 
-    `order` is the run's, as rendered; `variables` are the container's: YURT_POD, YURT_POD_UID, YURT_NODE and YURT_INDEX,
-    which are the pod's own data.
+    `order` is the run's, as rendered; `variables` are the container's: YURT_POD, YURT_POD_UID, YURT_NODE and
+    YURT_INDEX, which are the pod's own data.
     """
     local = os.path.join(root, "local")
     lib, work = os.path.join(local, "lib"), os.path.join(local, "work")
@@ -40,9 +40,8 @@ def completed(order: Mapping[str, Any], role: str, root: str, variables: Mapping
         publisher=[sys.executable, "-c", publisher],
         observe=False,  # the keeper does
         store_lost_s=None,  # a keeper that is away for a while hurts no gang
-        port=own.get("port", config["port"]),
-        threads=own.get("threads"),
-        visible_gpus=own.get("visible_gpus"),
+        threads=own["threads"],
+        visible_gpus=own["visible_gpus"],
     )
     if config["python_path_first"] is None and shutil.which("python") is None:
         config["python_path_first"] = _with_python(os.path.join(local, "bin"))

@@ -12,7 +12,6 @@ from yurt.contract import names
 from yurt.contract.spec import EVALUATOR, PARAMETER_SERVER, WORKER, RunSpec
 from yurt.contract.state import CLOSING, LOST, Exit, Member, RunState
 from yurt.engines.kubernetes.pod.tfjobs import COUNT, DELETE, SUBMIT, WATCH, is_over, next_step, number_of
-from yurt.errors import EngineError
 from yurt.kv.run_store import RunStore
 
 #: Seconds, beyond the grace time of their tasks, after which the pods of a lost TFJob are not waited for any more.

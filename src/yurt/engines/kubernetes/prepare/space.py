@@ -46,6 +46,16 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield good(CHECK, f"the namespace {name} is there; it takes pods of the baseline level: no folders of nodes")
     else:
         yield good(CHECK, f"the namespace {name} is there and takes any pods")
+    yield from _mesh(name, space["metadata"].get("labels") or {})
+
+
+def _mesh(name: str, labels: Mapping[str, str]) -> Iterator[Finding]:
+    """Istio's labels: where it puts a proxy beside every container that goes by them, pods of a run do not end."""
+    if labels.get("istio-injection") == "enabled" or "istio.io/rev" in labels:
+        what = f"a service mesh puts a proxy into each pod of the namespace {name}"
+        why = "such a pod does not end with its task, and tasks may not reach each other"
+        mend = 'engines: {kubernetes: {annotations: {sidecar.istio.io/inject: "false"}}}   # in the job file'
+        yield warning(CHECK, what, why, mend)
 
 
 def check_quota(reading: Reading) -> Iterator[Finding]:

@@ -87,7 +87,15 @@ def make(client: Client, step: Step) -> int:
     if step.foreign:
         return apply(client, step.missing)
     for value in step.missing:
-        client.apply(value)
+        try:
+            client.apply(value)
+        except KubernetesError as error:
+            if "attempting to grant" not in str(error):
+                raise
+            message = (
+                f"this account may not make {step.what}: nobody may give away rights that they have not themselves"
+            )
+            raise EngineError(message, hint="ask who administers the cluster to run this") from error
     return len(step.missing)
 
 
