@@ -41,9 +41,20 @@ WRONG = {
         "tolerations[0].value must be text, not 1: put it in quotes",
     ),
     "text for a number": (
-        {"pod": {"priority": "1"}},
-        "pod.priority must be a whole number, not '1'",
+        {"pod": {"activeDeadlineSeconds": "1"}},
+        "pod.activeDeadlineSeconds must be a whole number, not '1'",
     ),
+    "a toleration of nothing": ({"tolerations": [{"effect": "NoExecute"}]}, "then its operator must be Exists"),
+    "a toleration for a while": (
+        {"tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 3}]},
+        "tolerationSeconds needs effect NoExecute",
+    ),
+    "a value that is not asked for": (
+        {"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
+        "with operator Exists there is no value",
+    ),
+    "no source of variables": ({"env_from": [{"prefix": "A_"}]}, "env_from[0] must be one of configMapRef, secretRef"),
+    "no name": ({"env_from": [{"secretRef": {}}]}, "env_from[0].secretRef has no name"),
     "missing": ({"volumes": [{"name": "x", "persistentVolumeClaim": {}}]}, "volumes[0].persistentVolumeClaim has no claimName"),
     "two in one": ({"volumes": [{"name": "x", "emptyDir": {}, "secret": {}}]}, "volumes[0] is emptyDir and secret, and can be only one"),
     "no list": ({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}}, "must be a list, not {}"),
@@ -216,3 +227,7 @@ def test_the_oldest_cluster(version, right):
 
 def test_sidecars_need_a_cluster_that_has_them():
     assert "they came with 1.29" in found({"sidecars": POD["sidecars"]}, ground=replace(GROUND, version="v1.28.3"))[0]
+
+
+def test_a_run_that_is_only_shown_has_no_id_yet():
+    assert found(run=replace(RUN, run_id="weather-RUN")) == []

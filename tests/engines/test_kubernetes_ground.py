@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cli.conftest import folder  # noqa: F401 - a fixture
+from tests.support.runs import wait_until
 from yurt.engines.finding import Level
 from yurt.engines.kubernetes import kinds
-from yurt.engines.kubernetes.client import Client
+from yurt.engines.kubernetes.client import Client, KubernetesError
 from yurt.engines.kubernetes.prepare import accounts, rights, webhook
-from yurt.engines.kubernetes.prepare.doctor import examine
 from yurt.engines.kubernetes.prepare.reading import Reading
 from yurt.engines.kubernetes.session import open_session
 
@@ -22,12 +22,14 @@ EACH = [(right, verb) for right in (*rights.OF_USERS, *rights.OF_OPERATOR_USERS)
 
 
 @pytest.fixture
-def prepared(kubernetes_cluster, kubernetes_namespace, folder, monkeypatch):  # noqa: F811
-    """A namespace that `yurt kubernetes prepare` has made ready for an account called robot."""
+def prepared(kubernetes_cluster, kubernetes_namespace, monkeypatch):
+    """A namespace with what `yurt kubernetes prepare` makes in it, for an account called robot."""
     monkeypatch.setenv("KUBECONFIG", str(kubernetes_cluster.kubeconfig))
     kubernetes_cluster.kubectl("create", "serviceaccount", "robot", "-n", kubernetes_namespace)
-    done = prepare(folder, kubernetes_namespace, "--service-account", "robot", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    robot = accounts.subjects([], [], ["robot"], kubernetes_namespace)
+    objects = [*accounts.keeper(kubernetes_namespace), *accounts.users(kubernetes_namespace, robot)]
+    everything = {"apiVersion": "v1", "kind": "List", "items": objects}
+    kubernetes_cluster.kubectl("create", "-f", "-", content=everything)
     return kubernetes_namespace
 
 
@@ -91,17 +93,25 @@ def test_a_prepared_namespace_is_good_and_two_pods_prove_it(kubernetes_cluster, 
         assert kubernetes_cluster.get(kind, "-n", prepared)["items"] == []
 
 
-def test_preparing_again_makes_nothing(kubernetes_cluster, prepared, folder):  # noqa: F811
-    done = prepare(folder, prepared, "--service-account", "robot")
+def test_what_is_missing_is_made_and_what_is_there_is_not(
+    kubernetes_cluster, kubernetes_namespace, folder, monkeypatch
+):  # noqa: F811
+    monkeypatch.setenv("KUBECONFIG", str(kubernetes_cluster.kubeconfig))
+    words = ("--service-account", "robot", "--user", "ada")
+    done = prepare(folder, kubernetes_namespace, *words, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("made")] == [
+        "made       the account yurt-keeper, which submits a lost TFJob again",
+        "made       the role yurt-user, the least that running jobs needs, for ada, for robot",
+    ]
+    before = kubernetes_cluster.get("role", "-n", kubernetes_namespace, "yurt-user")
+    done = prepare(folder, kubernetes_namespace, *words)
     assert "will make" not in done.stdout
     assert done.stdout.count("there is  ") == 3
-    before = kubernetes_cluster.get("role", "-n", prepared, "yurt-user")
-    kubernetes_cluster.kubectl("delete", "role", "-n", prepared, "yurt-user")
-    done = prepare(folder, prepared, "--service-account", "robot", "--yes")
-    assert [line for line in done.stdout.splitlines() if line.startswith("made")] == [
-        "made       the role yurt-user, the least that running jobs needs, for robot"
-    ]
-    assert kubernetes_cluster.get("role", "-n", prepared, "yurt-user")["rules"] == before["rules"]
+    less = json.dumps({"rules": before["rules"][1:]})
+    kubernetes_cluster.kubectl("patch", "role", "yurt-user", "-n", kubernetes_namespace, "-p", less, "--type=merge")
+    prepare(folder, kubernetes_namespace, *words, "--yes")
+    assert kubernetes_cluster.get("role", "-n", kubernetes_namespace, "yurt-user")["rules"] == before["rules"]
 
 
 def test_nothing_is_made_unless_somebody_says_so(kubernetes_cluster, folder, monkeypatch):  # noqa: F811
@@ -173,8 +183,6 @@ def test_a_namespace_with_a_level_and_a_quota(kubernetes_cluster, prepared, fold
     def used_up():
         return of(doctor(folder, prepared)[1], "quota", "problem")
 
-    from tests.support.runs import wait_until
-
     assert "0 left of pods" in wait_until(used_up, 20)[0]["what"]
 
 
@@ -230,15 +238,24 @@ def test_the_operator_is_found_and_its_webhook_answers(training_operator, prepar
     [("10.255.255.1:9443", webhook.Reach.CUT_OFF), ("127.0.0.1:1", webhook.Reach.NOT_THERE)],
 )
 def test_a_webhook_that_is_cut_off_is_told_from_one_that_does_not_serve(training_operator, prepared, address, reach):
-    from tests.support.runs import wait_until
-
     client = Client(open_session(namespace=prepared), patience_s=0.1)
+    containers = [{"name": "tensorflow", "image": "none"}]
+    tfjob = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": "right"},
+        "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": containers}}}}},
+    }
+
+    def refusal():
+        try:
+            client.create(tfjob, dry_run=True)
+        except KubernetesError as error:
+            return str(error)
+        return ""
+
     with a_webhook_of_ours(training_operator, prepared, {"url": f"https://{address}/"}):
-        wait_until(lambda: webhook.ask(client).reach is not webhook.Reach.ANSWERS, 20)
-        assert webhook.ask(client).reach is reach
-        (told,) = [each for each in examine(reading(prepared)) if each.check == "webhook"]
-    assert told.level is Level.PROBLEM
-    assert "9443" in told.mend
+        assert webhook.trouble(wait_until(refusal, 20)) is reach
 
 
 def test_a_firewall_before_the_webhook(training_operator, prepared, folder):  # noqa: F811

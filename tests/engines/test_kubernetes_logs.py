@@ -294,6 +294,22 @@ def test_another_pod_of_that_name_is_not_read_for_it(logs_of):
     assert len(kubelet.asked) == 1
 
 
+def test_a_pod_on_a_dead_node_is_left_for_the_next(logs_of, monkeypatch):
+    monkeypatch.setattr("yurt.engines.kubernetes.logs._SILENT_S", 0.2)
+    kubelet = Kubelet(p0=LINES[:1], q0=LINES[1:2])
+    log = logs_of(kubelet)
+    dead = pod("running")
+    log.take(dead)
+    assert read(log, 4) == b"one\n"
+    dead["metadata"]["deletionTimestamp"] = "2026-12-01T13:02:00Z"
+    log.take(dead)
+    time.sleep(0.3)
+    assert log.read() == b""  # it may still come: nobody else has its task
+    log.take(pod("running", uid="v", name="q", made="2026-12-01T13:01:00Z"))
+    line = b"yurt: the rest of the output of p is gone: its node does not answer, and another pod has its task\n"
+    assert read(log, len(line) + 4) == line + b"two\n"
+
+
 def test_a_fault_that_lasts_is_raised_and_passes(logs_of, monkeypatch):
     monkeypatch.setattr("yurt.engines.kubernetes.logs._FAULT_S", 0.05)
     kubelet = Kubelet(p0=LINES)

@@ -88,6 +88,18 @@ def test_reason(name, task, hopeless, reason):
     assert "\n" not in found.reason
 
 
+def test_what_is_over_is_not_said_any_more():
+    events = copy.deepcopy(SEEN["quota"]["events"])
+    made = {**events[-1], "reason": "SuccessfulCreate", "message": "Created pod: quota-worker-1-abcde"}
+    assert why("worker/1", None, Around(events=[*events, made], jobs=SEEN["quota"]["jobs"])) is None
+    events = copy.deepcopy(SEEN["mountmap"]["events"])
+    pod = SEEN["mountmap"]["pods"][0]
+    pulling = {**events[-1], "reason": "Pulling", "message": "Pulling image"}
+    found = why("worker/0", pod, Around(events=[*events, pulling]))
+    assert found is not None
+    assert found.reason == "its image is being pulled"
+
+
 def test_a_job_that_has_failed_gives_no_pod_any_more():
     found = why("worker/0", None, around("oom"))
     assert found is not None

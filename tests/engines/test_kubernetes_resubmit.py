@@ -31,11 +31,12 @@ from yurt.contract.state import (
 from yurt.engines.kubernetes.pod.api import Api, ApiError, in_cluster
 from yurt.engines.kubernetes.pod.cluster import PodCluster, follow
 from yurt.engines.kubernetes.pod.resubmit import Resubmission, lose_gang, note_rights
-from yurt.engines.kubernetes.pod.tfjobs import COUNT, DELETE, SUBMIT, WAIT, WATCH, Step, next_step, why_over
+from yurt.engines.kubernetes.pod.tfjobs import COUNT, DELETE, SUBMIT, WAIT, WATCH, Step, Why, next_step, why_over
 from yurt.kv.client import Store
 from yurt.kv.run_store import RunStore
 from yurt.kv.server import EmbeddedStore
 
+INDEX = "training.kubeflow.org/replica-index"
 FIRST = RunState.first(0.0)
 AGAIN = replace(FIRST, generation=1, restarts=1)
 MEMBER = {"worker/0": Member("worker/0", "a", "h:1", STARTED)}
@@ -52,7 +53,7 @@ def tfjob(name: str, *conditions: str, deleted: bool = False) -> dict:
 def pod(name: str, phase: str = "Running", role: str = "worker", **status) -> dict:
     deleted = {"deletionTimestamp": status.pop("deleted")} if "deleted" in status else {}
     return {
-        "metadata": {"name": name, "labels": {"yurt/role": role, "yurt/run": "r"}, **deleted},
+        "metadata": {"name": name, "labels": {"yurt/role": role, "yurt/run": "r", INDEX: name[-1]}, **deleted},
         "spec": {"nodeName": "node1"},
         "status": {"phase": phase, **status},
     }
@@ -117,7 +118,7 @@ def test_a_pod_of_a_dead_node_is_not_waited_for():
     ],
 )  # fmt: skip
 def test_the_pod_that_took_the_tfjob_with_it_is_named(pods, words):
-    assert why_over(tfjob("r", "Failed"), pods) == f"TFJob r is over: {words}"
+    assert why_over(tfjob("r", "Failed"), pods).words == f"TFJob r is over: {words}"
 
 
 @pytest.fixture
@@ -139,10 +140,10 @@ def put(runs: RunStore, phase: str, **members: tuple[str, Exit | None]) -> RunSt
 
 def test_a_gang_that_is_lost_counts_once(runs):
     stopped = (EXITED, Exit(143, "stopped", 1.0))
-    state = put(runs, RUNNING, worker_0=stopped, worker_1=(STARTED, None))
-    after = lose_gang(runs, state, "TFJob r is over")
+    state = put(runs, RUNNING, worker_0=(STARTED, None), worker_1=stopped)
+    after = lose_gang(runs, state, Why("TFJob r is over", "worker/1"))
     assert (after.generation, after.phase, after.restarts) == (1, JOINING, 1)
-    assert after.causes[0].message == "worker/0 was lost: its agent is gone (TFJob r is over)"
+    assert after.causes[0].message == "worker/1 was lost: its agent is gone (TFJob r is over)"
 
 
 def test_a_gang_of_servers_that_is_lost_counts_once_too(runs):
@@ -154,16 +155,16 @@ def test_a_gang_of_servers_that_is_lost_counts_once_too(runs):
     )
     runs = RunStore(runs.store, replace(runs.spec, strategy="parameter-server", tasks=tasks))
     state = put(runs, RUNNING, worker_0=(STARTED, None), ps_0=(STARTED, None), chief_0=(STARTED, None), evaluator_0=(STARTED, None))  # fmt: skip
-    after = lose_gang(runs, state, "so")
+    after = lose_gang(runs, state, Why("so"))
     assert (after.generation, after.restarts) == (1, 1)
 
 
 def test_a_gang_that_never_came_counts_too_and_the_limit_holds(runs):
     state = put(runs, JOINING)
     for number in range(1, 4):
-        state = lose_gang(runs, state, "TFJob r is gone")
+        state = lose_gang(runs, state, Why("TFJob r is gone"))
         assert (state.generation, state.restarts) == (number, number)
-    verdict = lose_gang(runs, state, "TFJob r is gone").verdict
+    verdict = lose_gang(runs, state, Why("TFJob r is gone")).verdict
     assert verdict.outcome == FAILED
     assert "TFJob r is gone" in verdict.message
     assert "the limit of 3 restarts is used up" in verdict.message
@@ -171,14 +172,14 @@ def test_a_gang_that_never_came_counts_too_and_the_limit_holds(runs):
 
 def test_a_run_that_may_not_restart_fails(runs):
     runs = RunStore(runs.store, replace(runs.spec, restart="never"))
-    assert lose_gang(runs, put(runs, RUNNING, worker_0=(STARTED, None)), "so").verdict.outcome == FAILED
+    assert lose_gang(runs, put(runs, RUNNING, worker_0=(STARTED, None)), Why("so")).verdict.outcome == FAILED
 
 
 def test_a_publisher_that_is_lost_ends_the_run(runs):
     runs = RunStore(runs.store, replace(runs.spec, output="s3://models/x"))
     finished = (EXITED, Exit(0, "exit", 1.0))
     state = put(runs, CLOSING, worker_0=finished, worker_1=finished)
-    assert lose_gang(runs, state, "so").verdict.outcome == "publish-failed"
+    assert lose_gang(runs, state, Why("so")).verdict.outcome == "publish-failed"
     assert runs.member(0, "worker/0")[0].status == LOST
 
 
@@ -234,18 +235,20 @@ def test_a_lost_tfjob_is_deleted_counted_and_submitted_again(api, following, run
     thread = following([])
     wait_until(lambda: ("GET", "tfjobs") in api.asked, 5)
     (tmp_path / "account" / "token").write_text("two\n")
-    api.put("pods", pod("r-worker-0", deleted="2026-12-01T00:00:01Z", conditions=disrupted("EvictionByEvictionAPI")))
+    api.put("pods", pod("r-worker-1", deleted="2026-12-01T00:00:01Z", conditions=disrupted("EvictionByEvictionAPI")))
     api.put("tfjobs", tfjob("r", "Failed"))
     wait_until(lambda: "deletionTimestamp" in api.objects["tfjobs"]["r"]["metadata"], 5)
     time.sleep(1.5)
     assert list(api.objects["tfjobs"]) == ["r"], "its pods are not gone"
-    api.remove("pods", "r-worker-0")
+    for each in ("r-worker-0", "r-worker-1"):
+        api.remove("pods", each)
     made = wait_until(lambda: api.objects["tfjobs"].get("r-1"), 10)
     assert made["spec"] == {"x": 1}
     assert made["metadata"] == {"name": "r-1", "labels": {"yurt/run": "r"}, "ownerReferences": [{"uid": "u"}]}
     state, _ = runs.read()
     assert (state.generation, state.restarts) == (1, 1)
-    assert "pod r-worker-0 on node1 was disrupted: EvictionByEvictionAPI" in state.causes[0].message
+    assert "pod r-worker-1 on node1 was disrupted: EvictionByEvictionAPI" in state.causes[0].message
+    assert state.causes[0].task == "worker/1"
     assert api.tokens == {"Bearer one", "Bearer two"}
     api.remove("tfjobs", "r")
     runs.put_member(1, Member("worker/0", "b", "h:1", JOINED))

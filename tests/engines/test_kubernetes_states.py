@@ -94,22 +94,23 @@ def test_a_container_that_waits_to_be_started_again_is_the_run_that_ended():
     assert (found.id[-2:], found.state, found.exit_code) == (".4", RUNNING, None)
 
 
-def ended(code, finished, deleted="2026-12-01T13:29:40Z", **fields):
+@pytest.mark.parametrize(
+    ("code", "message", "state", "reason"),
+    [
+        (143, "", LOST, "its pod was deleted"),
+        (137, "", LOST, "its pod was deleted"),
+        (143, "told to go", LOST, "its pod was deleted"),
+        (0, "", ENDED, None),
+        (1, "worker/0 failed", ENDED, "worker/0 failed"),
+        (139, "", LOST, "its agent was killed by signal 11"),
+    ],
+)
+def test_an_end_while_the_pod_is_deleted(code, message, state, reason):
     value = pod("deleting:deleted")
-    value["metadata"].update(deletionTimestamp=deleted, deletionGracePeriodSeconds=2)
-    end = {"exitCode": code, "reason": "Error", "finishedAt": finished, **fields}
+    end = {"exitCode": code, "reason": "Error", "message": message}
     value["status"]["containerStatuses"][0]["state"] = {"terminated": end}
-    return allocation_of(value).state
-
-
-def test_an_end_after_the_deletion_was_asked_for_is_a_loss():
-    # Asked for at 13:29:38: the stamp is the end of the grace time.
-    assert ended(143, "2026-12-01T13:29:38Z") is LOST
-    assert ended(137, "2026-12-01T13:29:41Z") is LOST
-    assert ended(143, "2026-12-01T13:29:39Z", message="told to go") is LOST
-    assert ended(0, "2026-12-01T13:29:39Z") is ENDED
-    assert ended(1, "2026-12-01T13:29:39Z") is ENDED
-    assert ended(0, "2026-12-01T13:29:30Z") is ENDED
+    found = allocation_of(value)
+    assert (found.state, found.reason) == (state, reason)
 
 
 def test_a_pod_that_is_gone_was_deleted_unless_it_had_ended():

@@ -14,6 +14,7 @@ TALKS = """
 import json, os, socket, threading, time
 own = json.loads(os.environ["TF_CONFIG"])
 index, tasks = own["task"]["index"], own["cluster"]["worker"]
+print("told", *tasks, flush=True)
 server = socket.create_server(("", int(tasks[index].rpartition(":")[2])))
 def answer():
     while True:
@@ -32,7 +33,6 @@ for place in tasks:
             time.sleep(0.2)  # not yet
     else:
         raise SystemExit(f"nobody at {place}")
-print("own addresses", socket.gethostbyname(socket.gethostname()), flush=True)
 time.sleep(2)
 """
 TRAINS = """

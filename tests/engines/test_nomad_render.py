@@ -133,6 +133,20 @@ def test_raw_exec_has_no_volumes():
         render(RUN, PLACE, options, CLUSTER)
 
 
+def test_a_gang_without_a_shared_folder_is_told_what_that_means():
+    gang = replace(RUN, strategy="multi-worker-mirrored", tasks=tuple(t for t in TASKS if t.role != "ps"))
+    told = [
+        any("checkpoint folder of its own" in note for note in render(run, PLACE, options, CLUSTER)["notes"])
+        for run, options in [
+            (gang, NomadOptions()),
+            (gang, NomadOptions(shared_folder="/mnt")),
+            (replace(gang, restart="never"), NomadOptions()),
+            (RUN, NomadOptions()),
+        ]
+    ]
+    assert told == [True, False, False, False]
+
+
 def test_every_group_says_itself_when_it_is_started_again():
     for group in render(RUN, PLACE, NomadOptions(), CLUSTER)["job"]["TaskGroups"]:
         assert group["RestartPolicy"]["Mode"] == "fail"

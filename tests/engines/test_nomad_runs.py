@@ -14,6 +14,7 @@ import pytest
 from tests.support.cluster import client, folder_on, raised
 from tests.support.lasting_consul import LastingConsul
 from tests.support.runs import wait_until
+from tests.support.scripts import MULTI_WORKER
 from yurt.kv import Store
 
 WAITS = """
@@ -139,6 +140,18 @@ def test_a_killed_task_and_a_killed_agent_start_the_gang_again(folder):
     assert run.wait() == 0, run.output
     assert "restarts: 2 of 3" in run.output
     assert run.log("worker/1").count("enough") == 1
+
+
+@pytest.mark.tensorflow
+def test_a_killed_task_goes_on_from_the_last_checkpoint(folder):
+    """Keras's own BackupAndRestore, whose workers all read one folder."""
+    changes = {"env": {"EPOCHS": "5", "EPOCH_S": "0.5"}, "nomad": {"shared_folder": f"{folder.path}/shared"}}
+    run = folder.start(write(folder, script=MULTI_WORKER, **changes), "--on", "nomad")
+    run.wait_for_line("worker/0", "Epoch 3/5", 240)
+    os.kill(run.pid("worker/1"), signal.SIGKILL)
+    assert run.wait(240) == 0, run.output
+    assert run.state()["restarts"] == 1
+    assert "Epoch 1/5" not in run.log("worker/0").rpartition("generation 1")[2]
 
 
 def test_a_run_goes_on_without_its_launcher_and_is_found_again(cluster, folder):

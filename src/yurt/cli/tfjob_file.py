@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -82,7 +82,7 @@ def tfjob(
     engine: str,
     choices: Choices,
     given: frozenset[str],
-    engine_options: dict[str, type[BaseModel]],
+    engine_options: Mapping[str, type[BaseModel]],
 ) -> LoadedJob | None:
     """The job of a TFJob's file, what was left out told on standard error; None where the file is none."""
     from yurt.convert import is_tfjob, read_jobs, read_source
@@ -111,16 +111,18 @@ def tfjob(
 
 def images(entrypoint: str | None) -> Images:
     """What is known of images: what the command line says, else what the Docker daemon of this machine has."""
+    from pydantic_core import PydanticCustomError
+
     from yurt.convert.tfjob.commands import ImageFacts
     from yurt.job.command import split
+    from yurt.job.findings import said
 
     if entrypoint is not None:
         try:
             words = tuple(split(entrypoint))
-        except ValueError as error:
-            from yurt.job.findings import said
-
-            raise UsageError(f"--entrypoint {said(error)[0]}", hint=said(error)[1]) from None
+        except PydanticCustomError as error:
+            message, hint = said(error)
+            raise UsageError(f"--entrypoint {message}", hint=hint) from None
         return lambda image: replace(_of_daemon(image) or ImageFacts(), entrypoint=words, cmd=())
     return _of_daemon
 

@@ -16,7 +16,10 @@ _WIDEST: Final = 110
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that was not carried, or not literally; `place` says where it stands, lines and columns count from 1."""
+    """One thing that was not carried, or not literally; `place` says where it stands.
+
+    Lines and columns count from 1.
+    """
 
     place: str
     message: str

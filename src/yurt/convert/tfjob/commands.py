@@ -63,9 +63,11 @@ def tell_about(role: RoleRead, words: Sequence[str], notes: list[Note]) -> None:
     assert role.words is not None
     if role.words[0].endswith(".py"):
         notes.append(role.container.note(f"runs {role.words[0]} itself; Yurt runs a script by `python`"))
-    for name in ("{role}", "{index}", "{address}"):
-        if any(name in word for word in words):
-            notes.append(role.container.note(f"holds {name}, which Yurt fills in for each task, and a TFJob does not"))
+    notes.extend(
+        role.container.note(f"holds {name}, which Yurt fills in for each task, and a TFJob does not")
+        for name in ("{role}", "{index}", "{address}")
+        if any(name in word for word in words)
+    )
 
 
 def needs_folder(words: Sequence[str]) -> bool:
@@ -89,13 +91,12 @@ def written(role: RoleRead, images: Images, notes: list[Note]) -> list[str]:
         )
         return words
     image = role.image or "the image"
-    pull = f", or `docker pull {role.image}`, so that Yurt can look" if role.image else ""
-    if role.args and _PROGRAM.fullmatch(role.args[0]):
-        at = role.container.peek("args") or role.container
-        notes.append(at.note(f"is taken as the whole command: {image} may have an entry point of its own"))
-        return list(role.args)
-    what = "has args and no command" if role.args else "has no command"
-    role.container.refuse(
-        f"{what}, and what {image} starts by itself cannot be seen from here",
-        f"write command: [python, ...] into this container{pull}",
-    )
+    if not role.args or not _PROGRAM.fullmatch(role.args[0]):
+        pull = f", or `docker pull {role.image}`, so that Yurt can look" if role.image else ""
+        role.container.refuse(
+            f"has {'args and ' if role.args else ''}no command, and what {image} starts is not known here",
+            f"write command: [python, ...] into this container, or say it with --entrypoint{pull}",
+        )
+    at = role.container.peek("args") or role.container
+    notes.append(at.note(f"is taken as the whole command: {image} may have an entry point of its own"))
+    return list(role.args)

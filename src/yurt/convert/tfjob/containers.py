@@ -97,7 +97,6 @@ def _variables(node: Node, notes: list[Note]) -> list[Variable]:
             notes.append(entry.note(f"{name} is left out: {why}"))
             continue
         if source is not None:
-            source.plain()
             found.pop(name, None)
             found[name] = Variable(name, None, source, entry)
             continue
@@ -161,7 +160,8 @@ def _ports(role: RoleRead, node: Node, notes: list[Note]) -> None:
     for port in node.mappings("ports"):
         name, number = port.peek("name"), port.peek("containerPort")
         if name is not None and name.value == PORT_NAME:
-            port.plain()
+            for key in ("name", "containerPort", "protocol"):
+                port.get(key)
             if number is not None and number.value != PORT:
                 notes.append(port.note(f"is {number.text}, and tasks listen at {PORT}: TF_CONFIG says so to all"))
             continue

@@ -92,7 +92,7 @@ def _keep(role: RoleRead, ground: Ground, notes: list[Note]) -> None:
     for variable in role.variables:
         text = variable.text or ""
         if variable.source is not None:
-            late[variable.name] = {"name": variable.name, "valueFrom": variable.source.look()}
+            late[variable.name] = {"name": variable.name, "valueFrom": variable.source.plain()}
         elif any(name in late and name not in values for name in names_in(text)):
             late[variable.name] = {"name": variable.name, "value": partly(text, values)}
         else:
@@ -209,6 +209,7 @@ def _tell_left_out(roles: list[RoleRead], options: dict[str, Any], ground: Groun
             at = role.container.peek("image") or role.container
             notes.append(at.note(f"{role.image} is not used on this machine: its Python and what is installed are"))
     words = {"clean_pod_policy": "cleanPodPolicy", "keep_s": "ttlSecondsAfterFinished", "managed_by": "managedBy"}
+    words["scheduling"] = "labels" if options.get("scheduling", {}).get("by") == "kueue" else "schedulingPolicy"
     plain += [words.get(key, key.removeprefix("run_")) for key in options if key != "suspend"]
     if "suspend" in options:
         notes.append(roles[0].node.note(f"suspend is left out on {ground.engine}: the run starts at once"))

@@ -1,4 +1,4 @@
-"""The fields of a TFJob by where they stand, to say of a strange one what was meant. (Training operator 1.9.)"""
+"""The fields of a TFJob by where they stand, to say of a strange one what was meant: training operator 1.9."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _OTHERS: Final = {
 #: What makes a TFJob of an object that holds one.
 _HINTS: Final = {
     "Kustomization": "`kubectl kustomize FOLDER > tfjob.yaml` makes the manifest",
-    "Experiment": "the TFJob is in its trialTemplate: write it into a file of its own, with values for what Katib varies",
+    "Experiment": "the TFJob is in its trialTemplate: write it into a file of its own, with values in its places",
     "Workflow": "the TFJob is in one of its templates: write it into a file of its own",
 }
 

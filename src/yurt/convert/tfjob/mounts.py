@@ -38,10 +38,9 @@ def mounts_of(role: RoleRead, ground: Ground) -> Iterator[Mount]:
         read_only = (flag := mount.get("readOnly")) is not None and flag.value is True
         below = mount.string("subPath")
         expression = mount.string("subPathExpr")
-        mount.plain()
         if expression:
             mount.refuse("has a subPathExpr, which only the kubelet fills in", f"take it out, or give --volume {name}")
-        kind = next((key for key in volume.value if key != "name"), "emptyDir")
+        kind = _kind(volume)
         folder = ground.volumes.get(name)
         if folder is None and kind == "hostPath":
             source = volume.mapping("hostPath")
@@ -52,7 +51,13 @@ def mounts_of(role: RoleRead, ground: Ground) -> Iterator[Mount]:
             folder = str(PurePosixPath(folder) / below)
         yield Mount(name, path, folder, read_only, mount)
     for each in role.volumes:
-        each.plain()
+        each.get("name")
+        if own := each.get(_kind(each)):
+            own.plain()
+
+
+def _kind(volume: Node) -> str:
+    return next((key for key in volume.value if key != "name"), "emptyDir")
 
 
 def _refuse_volume(volume: Node, name: str, kind: str, path: str, ground: Ground) -> None:
@@ -86,6 +91,7 @@ def with_paths(text: str, moved: Mapping[str, str]) -> str:
 
 
 def tell_moved(mount: Mount, *, changed: bool, notes: list[Note]) -> None:
+    """Say where a volume is, and whether anything of the task names it."""
     where = mount.folder or f"the task's own folder {mount.volume}"
     how = "its command and variables say that" if changed else "a script that names the path itself looks elsewhere"
     notes.append(mount.node.note(f"the volume {mount.volume}, at {mount.path} in a pod, is {where} here; {how}"))

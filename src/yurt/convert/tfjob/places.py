@@ -9,6 +9,7 @@ from typing import Final
 from yurt.convert.tfjob.containers import PORT
 from yurt.convert.tfjob.expansion import names_in
 from yurt.convert.tfjob.parts import RoleRead
+from yurt.convert.tfjob.tree import Node
 
 INDEX: Final = ("TASK_INDEX", "metadata.labels['training.kubeflow.org/replica-index']")
 POD: Final = ("TASK_POD", "metadata.name")
@@ -45,7 +46,7 @@ def without_places(role: RoleRead, words: Sequence[str]) -> tuple[list[str], Map
     asked = {name for word in words for name in names_in(word)}
     left = []
     for variable in role.variables:
-        path = _field(variable.source.look()) if variable.source is not None else ""
+        path = _field(variable.source) if variable.source is not None else ""
         if match := _LABELS.fullmatch(path):
             found[variable.name] = "{index}" if match["what"] == "index" else str(role.name)
         elif (variable.name, path) not in (POD, NAMESPACE) or variable.name in asked:
@@ -54,6 +55,9 @@ def without_places(role: RoleRead, words: Sequence[str]) -> tuple[list[str], Map
     return words, found
 
 
-def _field(source: object) -> str:
-    reference = source.get("fieldRef") if isinstance(source, Mapping) else None
-    return str(reference.get("fieldPath", "")) if isinstance(reference, Mapping) else ""
+def _field(source: Node) -> str:
+    reference = source.mapping("fieldRef")
+    if reference is None:
+        return ""
+    reference.get("apiVersion")
+    return reference.string("fieldPath") or ""

@@ -69,7 +69,7 @@ def read_role(seat: Seat, notes: list[Note]) -> RoleRead:
     pod.get("serviceAccount")
     role.put("service_account", account)
     if secrets := pod.mappings("imagePullSecrets"):
-        role.options["image_pull_secrets"] = Option([str(each.plain().get("name")) for each in secrets], secrets[0])
+        role.options["image_pull_secrets"] = Option([each.string("name") or "" for each in secrets], secrets[0])
     if others:
         role.options["sidecars"] = Option([each.plain() for each in others], others[0])
     if (grace := pod.whole("terminationGracePeriodSeconds")) is not None:

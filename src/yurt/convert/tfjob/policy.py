@@ -158,10 +158,10 @@ def _dynamic(spec: Node, notes: list[Note]) -> None:
 def _old_affairs(spec: Node, roles: list[RoleRead], notes: list[Note]) -> None:
     """What v1alpha1 alone has: which task decides, the image of ps without a template, a TensorBoard."""
     if termination := spec.mapping("terminationPolicy"):
-        chief = termination.plain().get("chief") or {}
-        name, index = str(chief.get("replicaName", "MASTER")), chief.get("replicaIndex", 0)
+        chief = termination.mapping("chief") or Node({}, "", spec.file, spec.line, spec.column)
+        name, index = chief.string("replicaName") or "MASTER", chief.whole("replicaIndex") or 0
         has_chief = any(role.name is RoleName.CHIEF for role in roles)
-        if (name.lower() == "worker" and has_chief) or index not in (0, None):
+        if (name.lower() == "worker" and has_chief) or index:
             notes.append(
                 termination.note(f"{name} {index} is not the task that decides here: the chief, else worker 0 is")
             )

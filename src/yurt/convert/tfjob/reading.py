@@ -147,7 +147,7 @@ def _strange(node: Node, spec: Node, notes: list[Note]) -> None:
     """Fields that nobody knows, on the two outermost levels."""
     if status := node.get("status"):
         status.plain()  # the cluster's word on an object that is there
-    for key, inner in spec.value.items():
+    for inner in spec.value.values():
         if inner.value is not None and not inner.taken:
             inner.plain()
             notes.append(fields.strange(inner, fields.SPEC))

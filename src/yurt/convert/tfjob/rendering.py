@@ -141,7 +141,7 @@ def _container(job: Job, name: RoleName, role: Role, own: PodOptions) -> dict[st
     words, fields = placed([kept(word) for word in words], str(name))
     more: dict[str, Any] = plain(own.container)
     ports = more.pop("ports", [])
-    claims = more.pop("resources", {})
+    claims: dict[str, Any] = more.pop("resources", {})
     env = [{"name": key, "value": kept(value)} for key, value in job.env_for(name).items()]
     env += [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields]
     return _filled(
@@ -154,7 +154,7 @@ def _container(job: Job, name: RoleName, role: Role, own: PodOptions) -> dict[st
             "env": [*env, *plain(own.env)],
             "envFrom": plain(own.env_from),
             "ports": [{"name": PORT_NAME, "containerPort": PORT}, *ports],
-            "resources": _filled({**_resources(role, own), **claims}),
+            "resources": _filled(_resources(role, own) | claims),
             "volumeMounts": plain(own.volume_mounts),
             "securityContext": plain(own.security_context),
             **more,
@@ -175,7 +175,7 @@ def _without_folder(words: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def _resources(role: Role, own: PodOptions) -> dict[str, Any]:
-    limits: dict[str, Any] = {}
+    limits: dict[str, str] = {}
     if role.cpus is not None:
         millis = role.cpus * 1000
         limits["cpu"] = f"{int(role.cpus)}" if role.cpus.is_integer() else f"{math.ceil(round(millis, 6))}m"
@@ -245,8 +245,8 @@ def _restart_notes(job: Job) -> Iterator[Note]:
     if job.restart is RestartPolicy.EXIT_CODE:
         yield Note(
             "restart",
-            "the operator starts a task again for exit codes from 128 on, and only for those, without an end or a pause: "
-            f"it does not look at backoffLimit{alone}",
+            "the operator starts a task again for exit codes from 128 on, without end and pause: it does not look at "
+            f"backoffLimit{alone}",
         )
     elif job.restart is not RestartPolicy.NEVER:
         yield Note("restart", f"the operator starts a failed task again up to {job.max_restarts} times{alone}")

@@ -74,8 +74,7 @@ def _seats(spec: Node, notes: list[Note]) -> list[Seat]:
     for name, node in specs.value.items():
         if node.value is None:
             continue
-        role = _WORDS.get(name.lower())
-        if role is None:
+        if name.lower() not in _WORDS:
             near = closest(name, [each.lower() for each in _NAMES])
             hint = next((each for each in _NAMES if each.lower() == near), None)
             node.refuse(
@@ -90,6 +89,7 @@ def _seats(spec: Node, notes: list[Note]) -> list[Seat]:
                 "has no template, so it does not say what runs",
                 "is it a part of a kustomization? `kubectl kustomize FOLDER > tfjob.yaml` makes the manifest",
             )
+        role = _WORDS[name.lower()]
         found.append(Seat(role, node, _count(node), node.mapping("template"), node.get("restartPolicy")))
     return found
 

@@ -155,7 +155,8 @@ def documents(source: Source) -> list[Node]:
         loader = _Loader(source.text)
         found = []
         while loader.check_node():
-            found.append(reader.node(loader.get_node(), "", 0))
+            if (root := loader.get_node()) is not None:
+                found.append(reader.node(root, "", 0))
     except yaml.reader.ReaderError as error:
         line = source.text.count("\n", 0, int(error.position)) + 1
         raise UsageError(f"{source.file}:{line} holds a character that YAML does not allow") from None

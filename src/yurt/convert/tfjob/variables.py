@@ -47,6 +47,7 @@ def _all_of(source: Node, ground: Ground) -> Iterator[tuple[str, str, Node]]:
 def _text_of(variable: Variable, ground: Ground) -> str | None:
     """The value of a variable that the cluster has. Raises UsageError where it is nowhere here."""
     assert variable.source is not None
+    own = f"give it with `--env {variable.name}=VALUE`"
     for key, what, found in (
         ("configMapKeyRef", "config map", ground.manifest.config_maps),
         ("secretKeyRef", "secret", ground.manifest.secrets),
@@ -61,9 +62,7 @@ def _text_of(variable: Variable, ground: Ground) -> str | None:
             return None
         variable.node.refuse(
             f"{variable.name} is {entry} of the {what} {name}, which is in a cluster",
-            f"give it with `--env {variable.name}=VALUE`, or put the {what} into the file",
+            f"{own}, or put the {what} into the file",
         )
     what = next(iter(variable.source.value), "a field of the pod")
-    variable.node.refuse(
-        f"{variable.name} is known only to a pod ({what})", f"give it with `--env {variable.name}=VALUE`"
-    )
+    return variable.node.refuse(f"{variable.name} is known only to a pod ({what})", own)

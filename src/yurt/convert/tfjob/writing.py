@@ -27,15 +27,14 @@ def _as_yaml(body: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-            super().increase_indent(flow, False)  # type: ignore[no-untyped-call]
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of PyYAML's
+            return True
 
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = None if PLAIN.fullmatch(value) else "|" if _is_block(value) else '"'
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    Dumper.ignore_aliases = lambda *_: True  # type: ignore[method-assign]
     whole: str = yaml.dump(
         body, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1_000_000
     )

@@ -7,6 +7,7 @@ no status says why. Of a Job the API server looks at all of the pod.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -66,6 +67,8 @@ _SAID_ELSEWHERE: Final[Mapping[str, Mapping[str, str | None]]] = {
         "tolerations": "tolerations",
         "affinity": "affinity",
         "priorityClassName": "priority_class",
+        "priority": "priority_class",
+        "preemptionPolicy": "priority_class",
         "schedulerName": "scheduler",
         "runtimeClassName": "runtime_class",
         "serviceAccountName": "service_account",
@@ -106,12 +109,13 @@ def _run_problems(run: RunSpec, way: str) -> Iterator[str]:
     chiefs = sum(task.role == CHIEF for task in run.tasks)
     if chiefs > 1:
         yield f"roles: chief: there can be one, not {chiefs}"
+    run_id = re.sub(r"-RUN$", "-run", run.run_id)  # `yurt render` has it for what an id ends in
     # The longest of all: a pod of the last submission of a TFJob, which is a service too.
     last = {task.role: max(each.index for each in run.tasks if each.role == task.role) for task in run.tasks}
-    first = names.tfjob(run.run_id, run.max_restarts) if way == TFJOB else run.run_id
+    first = names.tfjob(run_id, run.max_restarts) if way == TFJOB else run_id
     for name in (
-        names.service(run.run_id),
-        names.keeper(run.run_id),
+        names.service(run_id),
+        names.keeper(run_id),
         *(f"{first}-{role}-{index}" for role, index in last.items()),
     ):
         if (rule := names.broken_rule(name)) is not None:

@@ -28,7 +28,7 @@ _MANY_NODES: Final = 200
 #: Seconds for which one question is asked.
 _PATIENCE_S: Final = 2.0
 #: Events of what goes well.
-_GOES_WELL: Final = ("Scheduled", "Created", "Started", "Killing", "SuccessfulCreate", "SuccessfulDelete", "Completed")
+_GOES_WELL: Final = ("Scheduled", "Created", "Started", "Killing", "SuccessfulDelete", "Completed")
 _FIELDS: Final = ",".join(f"reason!={reason}" for reason in _GOES_WELL)
 
 

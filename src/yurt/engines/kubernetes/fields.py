@@ -1,6 +1,6 @@
 """The fields of a pod's specification, by type: what the API server takes in strict validation (core/v1 of 1.36).
 
-From the models of the maintained client, 36.0.3. One type a paragraph. A field is text unless it says otherwise:
+From the models of the maintained client, 36.0.3, and the names that only the server's own checks ask for. One type a paragraph. A field is text unless it says otherwise:
 ``name!`` has to be there; ``:int``, ``:bool``, ``:quantity``, ``:port`` (a number or a name), ``:[T]`` (a list of),
 ``:{T}`` (a mapping to), or another type of the table. Left out is what no template may have (ephemeral containers) and
 what the API server alone writes.
@@ -23,10 +23,10 @@ Capabilities: add:[str] drop:[str]
 CephFSVolumeSource: monitors!:[str] path readOnly:bool secretFile secretRef:LocalObjectReference user
 CinderVolumeSource: fsType readOnly:bool secretRef:LocalObjectReference volumeID!
 ClusterTrustBundleProjection: labelSelector:LabelSelector name optional:bool path! signerName
-ConfigMapEnvSource: name optional:bool
-ConfigMapKeySelector: key! name optional:bool
-ConfigMapProjection: items:[KeyToPath] name optional:bool
-ConfigMapVolumeSource: defaultMode:int items:[KeyToPath] name optional:bool
+ConfigMapEnvSource: name! optional:bool
+ConfigMapKeySelector: key! name! optional:bool
+ConfigMapProjection: items:[KeyToPath] name! optional:bool
+ConfigMapVolumeSource: defaultMode:int items:[KeyToPath] name! optional:bool
 Container: args:[str] command:[str] env:[EnvVar] envFrom:[EnvFromSource] image imagePullPolicy lifecycle:Lifecycle
   livenessProbe:Probe name! ports:[ContainerPort] readinessProbe:Probe resizePolicy:[ContainerResizePolicy]
   resources:ResourceRequirements restartPolicy restartPolicyRules:[ContainerRestartRule]
@@ -66,7 +66,7 @@ LabelSelector: matchExpressions:[LabelSelectorRequirement] matchLabels:{str}
 LabelSelectorRequirement: key! operator! values:[str]
 Lifecycle: postStart:LifecycleHandler preStop:LifecycleHandler stopSignal
 LifecycleHandler: exec:ExecAction httpGet:HTTPGetAction sleep:SleepAction tcpSocket:TCPSocketAction
-LocalObjectReference: name
+LocalObjectReference: name!
 NFSVolumeSource: path! readOnly:bool server!
 NodeAffinity: preferredDuringSchedulingIgnoredDuringExecution:[PreferredSchedulingTerm]
   requiredDuringSchedulingIgnoredDuringExecution:NodeSelector
@@ -123,10 +123,10 @@ SELinuxOptions: level role type user
 ScaleIOVolumeSource: fsType gateway! protectionDomain readOnly:bool secretRef!:LocalObjectReference sslEnabled:bool
   storageMode storagePool system! volumeName
 SeccompProfile: localhostProfile type!
-SecretEnvSource: name optional:bool
-SecretKeySelector: key! name optional:bool
-SecretProjection: items:[KeyToPath] name optional:bool
-SecretVolumeSource: defaultMode:int items:[KeyToPath] optional:bool secretName
+SecretEnvSource: name! optional:bool
+SecretKeySelector: key! name! optional:bool
+SecretProjection: items:[KeyToPath] name! optional:bool
+SecretVolumeSource: defaultMode:int items:[KeyToPath] optional:bool secretName!
 SecurityContext: allowPrivilegeEscalation:bool appArmorProfile:AppArmorProfile capabilities:Capabilities
   privileged:bool procMount readOnlyRootFilesystem:bool runAsGroup:int runAsNonRoot:bool runAsUser:int
   seLinuxOptions:SELinuxOptions seccompProfile:SeccompProfile windowsOptions:WindowsSecurityContextOptions

@@ -35,8 +35,8 @@ _SILENT_S: Final = 10.0
 #: Seconds that `read` waits for the last lines of an ended container, and for which it says nothing of a fault.
 _LAST_LINES_S: Final = 2.0
 _FAULT_S: Final = 3.0
-#: Seconds that `close` waits for the thread.
-_CLOSE_S: Final = 40.0
+#: Seconds that `close` waits for the thread: one that makes a connection ends when that has failed.
+_CLOSE_S: Final = 5.0
 #: Refusals after which the output of an ended container is given up.
 _TRIES: Final = 3
 #: What the kubelet says of a container that is about to run.
@@ -103,7 +103,8 @@ class TaskLog:
         self._place = self.cursor.place
         self._line_begins = True
         self._stream: Stream | None = None
-        self._heard_at = 0.0
+        self._heard_at = 0.0  # when anything came, also what was read before
+        self._new_at = 0.0
         self._fault: tuple[float, EngineError] | None = None
 
     def take(self, pod: Mapping[str, Any]) -> None:
@@ -185,11 +186,14 @@ class TaskLog:
             if source is None or stream is None:
                 return
             now = self._as_it_is(source)
-            silent_s = time.monotonic() - self._heard_at
-            stuck = now.gone or now.ended or (now.going and self._is_followed(now) and silent_s > _SILENT_S)
-            if not stuck or silent_s < _END_S:
+            over = (now.gone or now.ended) and time.monotonic() - self._heard_at > _END_S
+            if not over and not self._is_left_behind(now):
                 return
         stream.close()
+
+    def _is_left_behind(self, source: _Source) -> bool:
+        """It is going, says nothing more, and another container has its task."""
+        return source.going and self._is_followed(source) and time.monotonic() - self._new_at > _SILENT_S
 
     def _as_it_is(self, source: _Source) -> _Source:
         _, sources = self._pods.get(source.uid, ("", []))
@@ -207,7 +211,7 @@ class TaskLog:
                 self._source = source
                 known = self.cursor.allocation == source.id
                 self._place = self.cursor.place if known else Place()
-                self._heard_at = time.monotonic()
+                self._heard_at = self._new_at = time.monotonic()
             why = self._read_to_its_end(source)
             if why is _NOT_OVER:
                 return
@@ -235,8 +239,8 @@ class TaskLog:
             except EngineError as error:
                 tries += 1
                 whole = whole and isinstance(error, KubernetesError)
-                if self._is_given_up(source, error, tries):
-                    return str(error)
+                if (why := self._why_given_up(source, error, tries)) is not None:
+                    return why
                 with self._changed:
                     if not _STARTING.search(str(error)):
                         self._fault = self._fault or (time.monotonic(), error)
@@ -253,12 +257,13 @@ class TaskLog:
         with self._changed:
             self._changed.wait_for(lambda: self._ending or self._as_it_is(source) != source, _END_S)
 
-    def _is_given_up(self, source: _Source, error: EngineError, tries: int) -> bool:
+    def _why_given_up(self, source: _Source, error: EngineError, tries: int) -> str | None:
         with self._changed:
             now = self._as_it_is(source)
-            left = now.going and self._is_followed(now) and time.monotonic() - self._heard_at > _SILENT_S
+            if self._is_left_behind(now):
+                return "its node does not answer, and another pod has its task"
         refused = isinstance(error, _NoOutput) or (isinstance(error, KubernetesError) and error.status in (400, 404))
-        return left or (now.ended and refused and tries >= _TRIES)
+        return str(error) if now.ended and refused and tries >= _TRIES else None
 
     def _is_there(self, source: _Source) -> bool:
         """A log is asked for by its pod's name, which another pod may have by now."""
@@ -315,6 +320,7 @@ class TaskLog:
                 return
             self._place = place
             if data:
+                self._new_at = time.monotonic()
                 self._line_begins = data.endswith(b"\n")
             self._waiting_bytes += len(data)
             self._items.append(_Item(data, self._source.id, place, done))

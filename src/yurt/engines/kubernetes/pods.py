@@ -23,8 +23,8 @@ _FIRST_S: Final = 20.0
 _BLINK_S: Final = 5.0
 #: Pods that are gone of which the last that was seen is kept.
 _GONE_KEPT: Final = 256
-#: Seconds that `stop` waits for the thread: a connection that is being made cannot be broken off.
-_STOP_S: Final = 40.0
+#: Seconds that `stop` waits for the thread: one that makes a connection ends when that has failed.
+_STOP_S: Final = 5.0
 
 Pod = Mapping[str, Any]
 

@@ -85,8 +85,8 @@ def _of_init(pod: Value, status: Value) -> Diagnosis | None:
 def _of_container(pod: Value, status: Value, who: str) -> Diagnosis | None:
     waiting = (status.get("state") or {}).get("waiting") or {}
     reason, message = str(waiting.get("reason") or ""), short(waiting.get("message"))
-    if reason in _BUSY:
-        return None
+    if reason in _BUSY or (reason == "CrashLoopBackOff" and status["name"] == CONTAINER):
+        return None  # how the task's own has ended says its allocation
     image = _image(pod, status)
     if reason in _PULLING:
         return _unpulled(pod, image, message)
@@ -135,14 +135,15 @@ def _unconfigured(message: str, who: str) -> Diagnosis:
 
 
 def _of_events(pod: Value, around: Around) -> Diagnosis | None:
-    name = pod["metadata"]["name"]
-    if (event := around.last_event(name, *_MOUNT)) is not None:
-        return _unmounted(short(event["message"]))
-    if (event := around.last_event(name, *_SANDBOX)) is not None:
-        return Diagnosis(f"its node cannot make the pod: {short(event['message'])}")
-    if around.last_event(name, "Pulling") and not around.last_event(name, "Pulled", "Failed"):
+    """By the last thing that happened to it."""
+    event = around.last_event(pod["metadata"]["name"], *_MOUNT, *_SANDBOX, "Pulling", "Pulled", "Failed")
+    if event is None or event["reason"] in ("Pulled", "Failed"):
+        return None
+    if event["reason"] == "Pulling":
         return Diagnosis("its image is being pulled")
-    return None
+    if event["reason"] in _MOUNT:
+        return _unmounted(short(event["message"]))
+    return Diagnosis(f"its node cannot make the pod: {short(event['message'])}")
 
 
 def _unmounted(message: str) -> Diagnosis:

@@ -10,6 +10,7 @@ from yurt.engines.kubernetes.labels import COMPONENT, KUEUE_QUEUE
 from yurt.engines.kubernetes.quantities import quantity
 
 _FAILED_TO_MAKE: Final = ("FailedCreate", "FailedCreatePod", "FailedCreateService")
+_MADE: Final = ("SuccessfulCreate", "SuccessfulCreatePod")
 _QUOTA: Final = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _WEBHOOK: Final = re.compile(r'failed calling webhook "([^"]+)": (.*)')
 _ACCOUNT: Final = re.compile(r'serviceaccount "([^"]+)" not found')
@@ -33,8 +34,8 @@ def without_pod(task: str, around: Around) -> Diagnosis | None:
     for owner in (*jobs, *around.tfjobs):
         if (found := _held_back(owner)) is not None:
             return found
-        event = around.last_event(owner["metadata"]["name"], *_FAILED_TO_MAKE)
-        if event is not None:
+        event = around.last_event(owner["metadata"]["name"], *_FAILED_TO_MAKE, *_MADE)
+        if event is not None and event["reason"] not in _MADE:
             return refused(event["message"])
     return None
 

@@ -14,21 +14,24 @@ from yurt.engines.kubernetes.quantities import quantity
 
 #: Fields that take one of a few words (Kubernetes 1.36).
 _WORDS: Final = {
-    ("Toleration", "operator"): ("Exists", "Equal", "Lt", "Gt"),
+    ("Toleration", "operator"): ("Exists", "Equal"),
     ("Toleration", "effect"): ("NoSchedule", "PreferNoSchedule", "NoExecute"),
     ("Container", "imagePullPolicy"): ("Always", "IfNotPresent", "Never"),
     ("Container", "terminationMessagePolicy"): ("File", "FallbackToLogsOnError"),
     ("ContainerPort", "protocol"): ("TCP", "UDP", "SCTP"),
     ("PodSpec", "dnsPolicy"): ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
     ("SeccompProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
+    ("AppArmorProfile", "type"): ("RuntimeDefault", "Localhost", "Unconfined"),
+    ("SecurityContext", "procMount"): ("Default", "Unmasked"),
     ("PodSecurityContext", "fsGroupChangePolicy"): ("OnRootMismatch", "Always"),
     ("NodeSelectorRequirement", "operator"): ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
     ("LabelSelectorRequirement", "operator"): ("In", "NotIn", "Exists", "DoesNotExist"),
     ("TopologySpreadConstraint", "whenUnsatisfiable"): ("DoNotSchedule", "ScheduleAnyway"),
     ("VolumeMount", "mountPropagation"): ("None", "HostToContainer", "Bidirectional"),
 }
-#: Types of whose fields, beside `name`, only one is there.
-_ONE_OF: Final = ("Volume", "EnvVarSource", "VolumeProjection")
+#: Types of whose fields, beside those named here, one is there and no other. A volume of no kind is an empty folder.
+_ONE_OF: Final = {"EnvVarSource": (), "EnvFromSource": ("prefix",), "VolumeProjection": (), "Volume": ("name",)}
+_MAY_BE_NOTHING: Final = "Volume"
 _PLAIN: Final = {"": (str, "text"), "int": (int, "a whole number"), "bool": (bool, "true or false")}
 
 
@@ -105,9 +108,25 @@ def _type_faults(value: Any, kind: str, at: str, *, part: bool) -> Iterator[str]
     for key, field in known.items():
         if field.required and value.get(key) is None:
             yield f"{at} has no {key}"
-    sources = [key for key, each in value.items() if key != "name" and key in known and each is not None]
-    if kind in _ONE_OF and len(sources) > 1:
-        yield f"{at} is {' and '.join(sources)}, and can be only one of them"
+    if kind in _ONE_OF:
+        beside = _ONE_OF[kind]
+        told = [key for key, each in value.items() if key in known and key not in beside and each is not None]
+        if len(told) > 1:
+            yield f"{at} is {' and '.join(told)}, and can be only one of them"
+        elif not told and kind != _MAY_BE_NOTHING:
+            yield f"{at} must be one of {', '.join(key for key in known if key not in beside)}"
+    elif kind == "Toleration":
+        yield from _toleration_faults(value, at)
+
+
+def _toleration_faults(value: Mapping[str, Any], at: str) -> Iterator[str]:
+    exists = value.get("operator") == "Exists"
+    if not value.get("key") and not exists:
+        yield f"{at} has no key: then its operator must be Exists"
+    if exists and value.get("value"):
+        yield f"{at}: with operator Exists there is no value"
+    if value.get("tolerationSeconds") is not None and value.get("effect") != "NoExecute":
+        yield f"{at}: tolerationSeconds needs effect NoExecute"
 
 
 def _meant(key: str, known: Mapping[str, Any]) -> str:

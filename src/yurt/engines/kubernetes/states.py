@@ -14,7 +14,7 @@ the pod                           its container ``tensorflow``                  
 phase Unknown, or NodeLost        has not ended by itself                          LOST
 evicted, preempted, its node      has not ended by itself                          LOST
 drained or lost (DisruptionTarget)
-is being deleted, or is gone      has not ended by itself before                   LOST
+is being deleted, or is gone      has not ended by itself                          LOST
 ================================  ===============================================  =======
 
 An agent that is told to go (SIGTERM) ends with 143 and one that is killed with 137: neither is an end "by itself".
@@ -24,7 +24,6 @@ A container that is started again in place is another allocation: the id is the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from yurt.engines.base import Allocation, AllocationState
@@ -134,14 +133,18 @@ def _state(pod: Mapping[str, Any]) -> tuple[AllocationState, str | None, int | N
     state = status.get("state") or {}
     # One that waits to be started again shows the end of the run that its id is of.
     ended = state.get("terminated") or ((status.get("lastState") or {}).get("terminated") if _waits(state) else None)
-    if ended and not _taken(pod, ended):
+    away = _taken_away(pod)
+    if ended:
         code = int(ended.get("exitCode") or 0)
-        words = _end_in_words(ended, code)
+        told = code in _KILLED and ended.get("reason") != _OUT_OF_MEMORY
+        words = away if away and told else _end_in_words(ended, code)
         if "waiting" in state:
             words = f"{words}; {_short(state['waiting'].get('reason'))}: it is started again in its pod"
         return (AllocationState.LOST if _was_killed(ended) else AllocationState.ENDED), words, code
-    if (why := _taken_away(pod)) is not None:
-        return AllocationState.LOST, why, int(ended.get("exitCode") or 0) if ended else None
+    if away is not None:
+        return AllocationState.LOST, away, None
+    if (pod.get("status") or {}).get("phase") == "Failed":
+        return AllocationState.LOST, _failure(pod), None
     if "running" in state:
         return AllocationState.RUNNING, _doubt(pod), None
     return AllocationState.PENDING, None, None
@@ -149,20 +152,6 @@ def _state(pod: Mapping[str, Any]) -> tuple[AllocationState, str | None, int | N
 
 def _waits(state: Mapping[str, Any]) -> bool:
     return "running" not in state
-
-
-def _taken(pod: Mapping[str, Any], ended: Mapping[str, Any]) -> bool:
-    """Its end came from outside: told to go or killed after its pod was to be deleted, or was evicted."""
-    if int(ended.get("exitCode") or 0) not in _KILLED:
-        return False
-    if ended.get("reason") == _OUT_OF_MEMORY and not is_going(pod):
-        return False
-    if condition(pod, "DisruptionTarget").get("status") == "True" or (pod.get("status") or {}).get("reason"):
-        return True
-    if (asked := _deletion_asked_at(pod)) is None:
-        return GONE in pod
-    at = _time(ended.get("finishedAt"))
-    return at is None or at >= asked
 
 
 def _taken_away(pod: Mapping[str, Any]) -> str | None:
@@ -177,11 +166,15 @@ def _taken_away(pod: Mapping[str, Any]) -> str | None:
         return "its node does not answer"
     if is_going(pod):
         return "its pod was deleted"
-    if status.get("phase") == "Failed":
-        faults = (init_fault(each) for each in status.get("initContainerStatuses") or ())
-        said = _short(f"{status.get('reason') or 'its pod failed'}: {status.get('message') or ''}").rstrip(": ")
-        return next(filter(None, faults), said)
     return None
+
+
+def _failure(pod: Mapping[str, Any]) -> str:
+    """Of a pod that has failed before its task was started."""
+    status = pod["status"]
+    faults = (init_fault(each) for each in status.get("initContainerStatuses") or ())
+    said = _short(f"{status.get('reason') or 'its pod failed'}: {status.get('message') or ''}").rstrip(": ")
+    return next(filter(None, faults), said)
 
 
 def init_fault(status: Mapping[str, Any]) -> str | None:
@@ -228,19 +221,6 @@ def _doubt(pod: Mapping[str, Any]) -> str | None:
         and not (pod.get("spec") or {}).get("readinessGates")
     )
     return "its node does not answer" if silent else None
-
-
-def _deletion_asked_at(pod: Mapping[str, Any]) -> datetime | None:
-    """When somebody asked for it: the stamp that the pod bears is the end of its grace time."""
-    meta = pod["metadata"]
-    stamp = _time(meta.get("deletionTimestamp"))
-    if stamp is None:
-        return None
-    return datetime.fromtimestamp(stamp.timestamp() - float(meta.get("deletionGracePeriodSeconds") or 0), stamp.tzinfo)
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
 
 
 def _short(text: Any, most: int = 400) -> str:

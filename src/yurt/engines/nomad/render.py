@@ -43,6 +43,10 @@ _SILENT_BEATS: Final = 30
 #: What a task gets that may share its node and names no numbers.
 _SHARED_MHZ: Final = 1000
 _SHARED_MB: Final = 1024
+_NO_SHARED_FOLDER: Final = (
+    "without engines: nomad: shared_folder each task has a checkpoint folder of its own: after a restart yurt.training"
+    " goes on from the leader's, but Keras's BackupAndRestore needs one that all see"
+)
 
 
 def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) -> dict[str, Any]:
@@ -79,6 +83,8 @@ def render(run: RunSpec, place: Place, options: NomadOptions, cluster: Cluster) 
         )
     elif run.output.startswith("file:") and len({node.name for node in nodes}) > 1:
         notes.append(f"the model is published to {run.output} on the node of {run.deciding}, not on this machine")
+    if run.strategy == "multi-worker-mirrored" and len(run.gang) > 1 and run.restart != "never":
+        notes += [] if options.shared_folder else [_NO_SHARED_FOLDER]
     job: dict[str, Any] = {
         "ID": run.run_id,
         "Name": run.run_id,

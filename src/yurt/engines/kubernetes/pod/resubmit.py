@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from yurt.contract import names
 from yurt.contract.spec import EVALUATOR, PARAMETER_SERVER, WORKER, RunSpec
 from yurt.contract.state import CLOSING, LOST, Exit, Member, RunState
-from yurt.engines.kubernetes.pod.tfjobs import COUNT, DELETE, SUBMIT, WATCH, is_over, next_step, number_of
+from yurt.engines.kubernetes.pod.tfjobs import COUNT, DELETE, SUBMIT, WATCH, Why, is_over, next_step, number_of
 from yurt.kv.run_store import RunStore
 
 #: Seconds, beyond the grace time of their tasks, after which the pods of a lost TFJob are not waited for any more.
@@ -43,7 +43,7 @@ class Resubmission:
         self._runs = runs
         self._tfjob = tfjob
         self._seen: int | None = None
-        self._reason = ""
+        self._why: Why | None = None
         self._over_since: float | None = None
 
     def look(self) -> float | None:
@@ -56,7 +56,7 @@ class Resubmission:
         state, _ = self._runs.read()
         self._seen = max([number_of(spec.run_id, each) for each in tfjobs], default=self._seen)
         if state.verdict is not None or any(not is_over(each) for each in tfjobs):
-            self._over_since, self._reason = None, ""
+            self._over_since, self._why = None, None
             return None
         now = time.monotonic()
         self._over_since = self._over_since or now
@@ -72,10 +72,10 @@ class Resubmission:
         if step.action == WATCH:
             return None
         if step.action == DELETE:
-            self._reason = self._reason or step.reason
+            self._why = self._why or step.why
             self._cluster.delete(step.name)
         elif step.action == COUNT:
-            lose_gang(self._runs, state, self._reason or f"TFJob {self._tfjob['metadata']['name']} is gone")
+            lose_gang(self._runs, state, self._why or Why(f"TFJob {self._tfjob['metadata']['name']} is gone"))
         elif step.action == SUBMIT:
             metadata = {**self._tfjob["metadata"], "name": step.name}
             self._cluster.create({**self._tfjob, "metadata": metadata})
@@ -83,12 +83,12 @@ class Resubmission:
         return _SOON_S
 
 
-def lose_gang(runs: RunStore, state: RunState, why: str) -> RunState:
+def lose_gang(runs: RunStore, state: RunState, why: Why) -> RunState:
     """All tasks of this generation are lost at once: the state that follows, one restart later, or with its verdict."""
-    task = _speaker(runs.spec, runs.members(state.generation), closing=state.phase == CLOSING)
+    task = _speaker(runs.spec, runs.members(state.generation), why.task, closing=state.phase == CLOSING)
     member, index = runs.member(state.generation, task)
     attempt = state.attempts.get(task, 0)
-    end = Exit(code=137, reason="lost", at=time.time(), attempt=attempt, message=why)
+    end = Exit(code=137, reason="lost", at=time.time(), attempt=attempt, message=why.words)
     if member is not None and member.exit is not None and member.exit.code == 0:
         end = member.exit  # it had finished; what it still did is lost
     lost = replace(member or Member(task, "", "", LOST, attempt), status=LOST, exit=end)
@@ -96,16 +96,16 @@ def lose_gang(runs: RunStore, state: RunState, why: str) -> RunState:
     return runs.advance()
 
 
-def _speaker(spec: RunSpec, members: Mapping[str, Member], *, closing: bool) -> str:
-    """The task whose loss is that of the gang."""
+def _speaker(spec: RunSpec, members: Mapping[str, Member], first: str | None, *, closing: bool) -> str:
+    """The task whose loss is that of the gang: `first` where it can be."""
     if closing:
         return spec.deciding
 
-    def rank(task: str) -> tuple[bool, bool]:
+    def rank(task: str) -> tuple[bool, bool, bool]:
         member, role = members.get(task), spec.task(task).role
         finished = member is not None and member.exit is not None and member.exit.code == 0
         alone = role == EVALUATOR or (role == WORKER and spec.strategy == PARAMETER_SERVER)
-        return finished, alone
+        return finished, alone, task != first
 
     return min((spec.deciding, *spec.gang), key=rank)
 

@@ -20,17 +20,26 @@ COUNT: Final = "count"  # the gang is lost: a restart, which the state does not 
 SUBMIT: Final = "submit"  # a new TFJob
 
 _ROLE: Final = "yurt/role"
+_INDEX: Final = "training.kubeflow.org/replica-index"
 _KEEPER: Final = "keeper"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
+class Why:
+    """In words, and the task whose pod it was, where that can be seen: the operator says neither."""
+
+    words: str
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """`name` is the TFJob's that is deleted or submitted; `reason` why the last one is over, where that is known."""
+    """`name` is the TFJob's that is deleted or submitted; `why` it is over, where that is known."""
 
     action: str
     name: str = ""
-    reason: str = ""
+    why: Why | None = None
 
 
 def next_step(
@@ -89,15 +98,21 @@ def still_here(pod: Mapping[str, Any]) -> bool:
     return target is None or target.get("reason") != "DeletionByTaintManager"
 
 
-def why_over(tfjob: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> str:
-    """In words, and which pod it was, where that can be seen: the operator says neither."""
+def why_over(tfjob: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Why:
+    """Why a TFJob is over, by the pods that are left of it."""
     name = tfjob["metadata"]["name"]
-    told = min((each for each in map(_pod_trouble, pods) if each is not None), default=None)
-    if told is not None:
-        return f"TFJob {name} is over: {told[2]}"
+    troubled = [(trouble, _task(pod)) for pod in pods if (trouble := _pod_trouble(pod)) is not None]
+    if troubled:
+        (_, _, words), task = min(troubled, key=lambda each: each[0])
+        return Why(f"TFJob {name} is over: {words}", task)
     conditions = tfjob.get("status", {}).get("conditions") or ()
     said = [each.get("message") for each in conditions if each["type"] in _ENDED and each["status"] == "True"]
-    return f"TFJob {name} is over" + (f": {said[-1]}" if said and said[-1] else "")
+    return Why(f"TFJob {name} is over" + (f": {said[-1]}" if said and said[-1] else ""))
+
+
+def _task(pod: Mapping[str, Any]) -> str:
+    labels = pod["metadata"].get("labels", {})
+    return f"{labels.get(_ROLE)}/{labels.get(_INDEX)}"
 
 
 def _pod_trouble(pod: Mapping[str, Any]) -> tuple[int, str, str] | None:

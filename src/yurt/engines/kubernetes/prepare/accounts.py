@@ -49,7 +49,11 @@ def subjects(people: Sequence[str], groups: Sequence[str], accounts: Sequence[st
 
 
 def _role(name: str, space: str, rights: Sequence[Right]) -> Value:
-    rules = [each.as_rule() for each in rights]
+    merged: dict[tuple[str, str], Value] = {}
+    for each in rights:
+        rule = merged.setdefault((each.kind.group, each.resource), {**each.as_rule(), "verbs": []})
+        rule["verbs"] += each.verbs
+    rules = list(merged.values())
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": _named(name, space), "rules": rules}
 
 

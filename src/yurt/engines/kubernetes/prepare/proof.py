@@ -127,8 +127,8 @@ def _forwarding(trouble: str | None) -> Finding:
     if trouble is None:
         return good(CHECK, "a port of a pod is reached from here, through the API server")
     what = f"no port of a pod is reached from here: {trouble}"
-    why = "the launcher reads a run's state through a forwarded port"
-    return problem(
+    why = "how far a run is, is read through a forwarded port; without it runs go on, and are heard of at their end"
+    return warning(
         CHECK, what, why, "allow WebSockets to the API server in the proxy between, and see the finding `rights`"
     )
 
@@ -140,7 +140,7 @@ def _logs(reading: Reading, proof: Proof, pod: Mapping[str, Any]) -> Finding:
     except EngineError as error:
         why = "what tasks print comes this way"
         mend = "allow TCP 10250 from the control plane to the nodes"
-        return problem(CHECK, f"the log of a pod cannot be read: {error}", why, mend)
+        return warning(CHECK, f"the log of a pod cannot be read: {error}", why, mend)
     if b'"index"' in text:
         return good(CHECK, "the log of a pod is read from here")
     return warning(CHECK, f"the log of a pod came empty ({len(text)} bytes)", "what tasks print comes this way")

@@ -44,12 +44,22 @@ class Right:
 
 #: Of whoever runs jobs.
 OF_USERS: Final = (
-    Right(kinds.POD, ("get", "list", "watch"), "the tasks are watched by their pods"),
-    Right(kinds.POD, ("get",), "what tasks print is read", part="log"),
-    Right(kinds.POD, ("create", "get"), "the run's state is read through it", part="portforward"),
-    Right(kinds.JOB, ("create", "delete", "get", "list"), "a run is made of Jobs, and goes with the first of them"),
+    Right(kinds.POD, ("list", "watch"), "the tasks are watched by their pods"),
+    Right(kinds.POD, ("get",), "without it the last lines of a task that has ended may be missed", always=False),
+    Right(kinds.POD, ("get",), "without it nobody sees what tasks print", part="log", always=False),
+    Right(
+        kinds.POD,
+        ("create", "get"),
+        "without it nobody sees how far a run is before it has ended",
+        part="portforward",
+        always=False,
+    ),
+    Right(kinds.JOB, ("create", "get"), "a run is made of Jobs, and goes with the first of them"),
+    Right(kinds.JOB, ("delete",), "without it a run stays in the cluster when it is over, or stopped", always=False),
+    Right(kinds.JOB, ("list",), "without it yurt ls --on kubernetes shows nothing", always=False),
     Right(kinds.SERVICE, ("create",), "tasks find each other by a service"),
-    Right(kinds.SECRET, ("create", "get"), "a run's order and token are in a secret"),
+    Right(kinds.SECRET, ("create",), "a run's order and token are in a secret"),
+    Right(kinds.SECRET, ("get",), "without it runs that others have submitted cannot be looked at", always=False),
     Right(kinds.CONFIG_MAP, ("create",), "the job's files travel in config maps"),
     Right(kinds.SERVICE_ACCOUNT, ("get",), "without it a TFJob's keeper gets no account to act by", always=False),
     Right(kinds.EVENT, ("list",), "without it nobody is told why a pod does not start", always=False),
@@ -57,7 +67,13 @@ OF_USERS: Final = (
 )
 #: Of whoever runs jobs as TFJobs, beside that.
 OF_OPERATOR_USERS: Final = (
-    Right(kinds.TFJOB, ("create", "delete", "list"), "a TFJob file, or operator: tfjob, needs it", always=False),
+    Right(kinds.TFJOB, ("create",), "a run goes as a TFJob by it: a TFJob file, or operator: tfjob", always=False),
+    Right(
+        kinds.TFJOB,
+        ("delete", "list"),
+        "without it a TFJob that loses a pod is submitted again by its keeper's account alone",
+        always=False,
+    ),
 )
 #: Of the pod that keeps a run's state: it submits a lost TFJob again, and removes what is left at the end.
 OF_KEEPERS: Final = (
@@ -77,7 +93,8 @@ def check(reading: Reading) -> Iterator[Finding]:
         yield (problem if right.always else warning)(CHECK, what, right.why, mend)
     if not missing:
         yield good(CHECK, f"this account may do in the namespace {reading.namespace} all that a run needs")
-    yield from _keeper(reading)
+    if not any(right.kind is kinds.SERVICE_ACCOUNT for right, _ in missing):
+        yield from _keeper(reading)
 
 
 def lacking(reading: Reading, wanted: Sequence[Right], account: str | None = None) -> list[tuple[Right, str]]:

@@ -67,7 +67,7 @@ def ask(client: Client, namespace: str | None = None) -> Asked:
         if "denied the request" in words:
             return Asked(Reach.ANSWERS)
         if "failed calling webhook" in words:
-            return Asked(_trouble(words), words)
+            return Asked(trouble(words), words)
         if error.status == 403:
             return Asked(Reach.MAY_NOT, words)
         raise
@@ -80,7 +80,8 @@ def ask_twice(client: Client, namespace: str | None = None) -> Asked:
     return ask(client, namespace) if asked.reach is Reach.CUT_OFF else asked
 
 
-def _trouble(words: str) -> Reach:
+def trouble(words: str) -> Reach:
+    """Why the API server could not ask a webhook, by its own words about it (Kubernetes 1.36)."""
     words = words.rpartition('": ')[2]  # behind the address that was called, which has a timeout in it
     if any(each in words for each in ("deadline exceeded", "i/o timeout", "timed out", "no route to host")):
         return Reach.CUT_OFF
