@@ -21,10 +21,14 @@ DEADLINE_S = 8
 
 @dataclass(frozen=True)
 class Seen:
-    """Seconds from the failure to the run's word on it, and to the first step after it (None: there is none)."""
+    """Seconds from the failure to the run's word on it, and to the first step after it (None: there is none).
+
+    `word` is what the run then took for the cause: whoever fails first, which may be a task that lost its peer.
+    """
 
     noticed_s: float
     step_s: float | None = None
+    word: str = ""
 
 
 def process(_: Bench, gang: Gang, generation: int) -> Seen:
@@ -69,7 +73,7 @@ def process_without_server(bench: Bench, gang: Gang, generation: int) -> Seen:
     bench.cluster.start_server()
     wait_until(lambda: bench.cluster.ready() == bench.cluster.clients, 60, "the nodes")
     gang.all_train(generation + 1)
-    return Seen(gang.cause(generation)["at"] - began, step - began)
+    return _seen(gang, generation, began, step)
 
 
 def _node(bench: Bench, gang: Gang) -> str:
@@ -80,7 +84,12 @@ def _node(bench: Bench, gang: Gang) -> str:
 def _after(gang: Gang, generation: int, began: float) -> Seen:
     step = gang.first_step(generation + 1)
     gang.all_train(generation + 1)
-    return Seen(gang.cause(generation)["at"] - began, step - began)
+    return _seen(gang, generation, began, step)
+
+
+def _seen(gang: Gang, generation: int, began: float, step: float) -> Seen:
+    cause = gang.cause(generation)
+    return Seen(cause["at"] - began, step - began, f"{cause['task']} {cause['message']}")
 
 
 #: Failures of a gang that goes on, one after another in one run.
@@ -110,7 +119,7 @@ def survived(
                 time.sleep(SETTLE_S)
                 seen = SURVIVED[name](bench, gang, generation)
                 generation += 1
-                say(f"{engine:9} {name}: noticed {seen.noticed_s:.2f}, first step {seen.step_s:.2f}")
+                say(f"{engine:9} {name}: noticed {seen.noticed_s:.2f}, first step {seen.step_s:.2f} ({seen.word})")
                 found[name].append(seen)
     return found
 

@@ -13,7 +13,7 @@ from yurt.contract.progress import KerasLines, clean, epoch_ended, in_words, mer
 from yurt.contract.redact import HIDDEN, redacted
 from yurt.contract.spec import RunSpec, TaskSpec
 from yurt.contract.state import Beat, Exit, Member, RunState, Verdict
-from yurt.contract.tf_config import join_host_port, split_host_port, tf_config
+from yurt.contract.tf_config import join_host_port, seen_from_itself, split_host_port, tf_config
 
 SPEC = RunSpec(
     run_id="r",
@@ -92,6 +92,13 @@ def test_which_exit_codes_may_be_tried_again(code, never, on_failure, exit_code,
 )
 def test_ends_in_words(end, words):
     assert exits.in_words(end) == words
+
+
+def test_a_task_that_does_not_reach_itself_stands_with_a_loopback_in_its_own_cluster_alone():
+    cluster = {"chief": ["a:1"], "worker": ["b:2", "[fd00::1]:3"]}
+    assert seen_from_itself(cluster, "worker", 1, "[fd00::1]:3") == {"chief": ["a:1"], "worker": ["b:2", "127.0.0.1:3"]}
+    assert seen_from_itself(cluster, "evaluator", 0, "c:4") == cluster
+    assert cluster["worker"] == ["b:2", "[fd00::1]:3"]
 
 
 def test_tf_config_of_a_worker_and_of_an_evaluator():

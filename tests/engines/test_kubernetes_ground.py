@@ -93,25 +93,28 @@ def test_a_prepared_namespace_is_good_and_two_pods_prove_it(kubernetes_cluster, 
         assert kubernetes_cluster.get(kind, "-n", prepared)["items"] == []
 
 
-def test_what_is_missing_is_made_and_what_is_there_is_not(
-    kubernetes_cluster, kubernetes_namespace, folder, monkeypatch
-):  # noqa: F811
+@pytest.fixture
+def unprepared(kubernetes_cluster, kubernetes_namespace, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(kubernetes_cluster.kubeconfig))
+    return kubernetes_namespace
+
+
+def test_what_is_missing_is_made_and_what_is_there_is_not(kubernetes_cluster, unprepared, folder):  # noqa: F811
     words = ("--service-account", "robot", "--user", "ada")
-    done = prepare(folder, kubernetes_namespace, *words, "--yes")
+    done = prepare(folder, unprepared, *words, "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line for line in done.stdout.splitlines() if line.startswith("made")] == [
         "made       the account yurt-keeper, which submits a lost TFJob again",
         "made       the role yurt-user, the least that running jobs needs, for ada, for robot",
     ]
-    before = kubernetes_cluster.get("role", "-n", kubernetes_namespace, "yurt-user")
-    done = prepare(folder, kubernetes_namespace, *words)
+    before = kubernetes_cluster.get("role", "-n", unprepared, "yurt-user")
+    done = prepare(folder, unprepared, *words)
     assert "will make" not in done.stdout
     assert done.stdout.count("there is  ") == 3
     less = json.dumps({"rules": before["rules"][1:]})
-    kubernetes_cluster.kubectl("patch", "role", "yurt-user", "-n", kubernetes_namespace, "-p", less, "--type=merge")
-    prepare(folder, kubernetes_namespace, *words, "--yes")
-    assert kubernetes_cluster.get("role", "-n", kubernetes_namespace, "yurt-user")["rules"] == before["rules"]
+    kubernetes_cluster.kubectl("patch", "role", "yurt-user", "-n", unprepared, "-p", less, "--type=merge")
+    prepare(folder, unprepared, *words, "--yes")
+    assert kubernetes_cluster.get("role", "-n", unprepared, "yurt-user")["rules"] == before["rules"]
 
 
 def test_nothing_is_made_unless_somebody_says_so(kubernetes_cluster, folder, monkeypatch):  # noqa: F811
@@ -193,6 +196,56 @@ def test_a_proof_that_cannot_be_says_why_and_leaves_nothing(kubernetes_cluster, 
     assert "localhost/nothing:1" in told["what"]
     assert "--image" in told["mend"]
     assert kubernetes_cluster.get("jobs", "-n", prepared)["items"] == []
+
+
+@contextmanager
+def a_default_class(cluster, volume=None):
+    """A class of the tests' own cluster, with one volume that waits for a claim, if a folder is given for it."""
+    named = {"name": "yurt-test"}
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    provisioner = "kubernetes.io/no-provisioner" if volume else "example.com/nobody"
+    objects = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {**named, "annotations": default},
+            "provisioner": provisioner,
+        }
+    ]
+    if volume:
+        spec = {
+            "storageClassName": "yurt-test",
+            "capacity": {"storage": "16Mi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": str(volume)},
+        }
+        objects.append({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": named, "spec": spec})
+    cluster.kubectl("create", "-f", "-", content={"apiVersion": "v1", "kind": "List", "items": objects})
+    try:
+        yield
+    finally:
+        cluster.kubectl("delete", "storageclass,persistentvolume", "yurt-test", "--ignore-not-found", "--wait=false")
+
+
+def test_a_claim_is_bound_or_it_is_said_why_not(kubernetes_cluster, prepared, folder, tmp_path):  # noqa: F811
+    assert kubernetes_cluster.own, "the default class is that of everybody"
+    code, found = doctor(folder, prepared)
+    assert "there is no StorageClass" in of(found, "storage", "warning")[0]["what"]
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    volume.chmod(0o777)
+    words = ("--prove", "--image", kubernetes_cluster.python_image, "--within")
+    with a_default_class(kubernetes_cluster, volume):
+        code, found = doctor(folder, prepared, *words, "60")
+        assert code == 0, found
+        assert "makes no volumes" in of(found, "storage", "warning")[0]["what"]
+        assert "a claim that names no class was bound" in of(found, "proof", "good")[-1]["what"]
+        assert (volume / "line").read_text() == "written\n"
+    with a_default_class(kubernetes_cluster):
+        code, found = doctor(folder, prepared, *words, "10")
+        assert code == 0, found
+        assert "nothing that is seen here runs its example.com/nobody" in of(found, "storage", "unknown")[0]["what"]
+        assert "the claim is Pending" in of(found, "proof", "warning")[0]["what"]
 
 
 @contextmanager

@@ -290,6 +290,17 @@ def test_labels_that_are_none(text):
     assert pool_of("cloud.google.com/gke-nodepool=train") == ("cloud.google.com/gke-nodepool", "train")
 
 
+@pytest.mark.parametrize("name", ["Train", "a_b", "../kube-system", "-a", "a" * 64, ""])
+def test_namespaces_that_are_none(name):
+    from click.testing import CliRunner
+
+    from yurt.cli.doctor import doctor
+
+    ended = CliRunner().invoke(doctor, ["--on", "kubernetes", "--namespace", name])
+    assert isinstance(ended.exception, UsageError)
+    assert "can be no namespace" in str(ended.exception)
+
+
 # How it is told.
 
 

@@ -492,3 +492,12 @@ def test_what_a_person_should_know_before(options, ground, words):
         ground = replace(GROUND, nodes=(Node("n1", {"cpu": "500m", "memory": "4Gi"}),))
     notes = render(RUN, PLACE, KubernetesOptions.model_validate(options), ground)["notes"]
     assert any(words in note for note in notes), notes
+
+
+def test_a_users_word_on_lost_nodes_wins():
+    own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+    found = templates(objects({"tolerations": [own]}))["worker"]["spec"]["tolerations"]
+    assert [(each["key"], each["tolerationSeconds"]) for each in found] == [
+        ("node.kubernetes.io/unreachable", 5),
+        ("node.kubernetes.io/not-ready", 30),
+    ]

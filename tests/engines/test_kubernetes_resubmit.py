@@ -115,10 +115,19 @@ def test_a_pod_of_a_dead_node_is_not_waited_for():
             "pod w0 on node1 ended with exit code 137 (OOMKilled)",
         ),
         ([pod("w0"), pod("k", role="keeper", deleted="2026-12-01T00:00:05Z")], "it failed"),
+        ([pod("w0", deleted="2026-12-01T00:00:05Z"), pod("w1", deleted="2026-12-01T00:00:05Z")], "it failed"),
     ],
 )  # fmt: skip
-def test_the_pod_that_took_the_tfjob_with_it_is_named(pods, words):
+def test_the_pod_that_took_the_tfjob_with_it_is_named_if_it_can_be_told(pods, words):
     assert why_over(tfjob("r", "Failed"), pods).words == f"TFJob r is over: {words}"
+
+
+def test_a_pod_that_is_gone_already_is_not_taken_for_another():
+    of_three = {**tfjob("r", "Failed"), "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2}, "Chief": {}}}}
+    pods = [pod("w0", deleted="2026-12-01T00:00:05Z"), pod("w1", deleted="2026-12-01T00:00:09Z")]
+    assert why_over(of_three, pods) == Why("TFJob r is over: it failed")
+    pods.append(pod("c0", deleted="2026-12-01T00:00:09Z"))
+    assert why_over(of_three, pods).task == "worker/0"
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.support.cluster import client, folder_on, raised
 from tests.support.lasting_consul import LastingConsul
 from tests.support.nomad_in_between import in_between
 from tests.support.runs import Folder, wait_until
+from yurt.engines.nomad.engine import NomadEngine
+from yurt.engines.nomad.options import NomadOptions
 
 WAITS = """
 import os, time
@@ -171,3 +173,10 @@ def test_a_launcher_that_waits_for_its_cluster_lets_go_as_well(cluster, folder, 
         wait_until(lambda: alive(cluster) == [], 30, "the end of the job: Nomad was there")
     finally:
         consul.kill()
+
+
+def test_what_is_known_of_the_nodes_is_of_the_region_that_the_job_names(cluster, monkeypatch):
+    monkeypatch.setenv("NOMAD_ADDR", cluster.nomad)
+    own, other = NomadEngine().facts(NomadOptions()), NomadEngine().facts(NomadOptions(region="elsewhere"))
+    assert (len(own.nodes), own.unknown) == (1, None)
+    assert "No path to region" in str(other.unknown)

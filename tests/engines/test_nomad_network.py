@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cluster import client, raised
 from tests.support.runs import Folder, wait_until
+from yurt.engines.nomad import versions
 from yurt.errors import StoreError
 from yurt.kv import Store, TlsParams
 
@@ -72,7 +73,10 @@ def test_a_bridge_network_that_the_nodes_lack_is_refused_with_the_reason(cluster
     options = {"network": "bridge", "driver": "exec", "consul": "http://10.0.0.1:8500"}
     done = folder.yurt("run", job_for(folder, options), "--on", "nomad")
     assert done.returncode == 6, done.stdout + done.stderr
-    assert "no CNI plugins for a bridge network (missing network) on 2 of 2 nodes" in done.stdout + done.stderr
+    wanted = 'pre-run hook "network" failed'  # Nomad 1.6.1 takes a node whose kernel has bridges for one that can
+    if not versions.knows(client(cluster).version(), versions.BRIDGE_EXEC):
+        wanted = "network: bridge with the driver exec needs Nomad 1.3.2 or later"
+    assert wanted in done.stdout + done.stderr
     assert [job for job in client(cluster).jobs() if "shows" in job["ID"] and job["Status"] != "dead"] == []
 
 

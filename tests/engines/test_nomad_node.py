@@ -225,6 +225,7 @@ def order_of(monkeypatch, large, **arguments):
     """What the node reads about the files, and where they lie."""
     orders = []
     real = sending.payload
+    monkeypatch.setattr(sending, "publisher", lambda _: None)
     monkeypatch.setattr(sending, "payload", lambda *given: (orders.append(given[3]), real(*given))[1])
     parcel = sent(large, **arguments).parcel
     return orders[-1]["files"], parcel
@@ -310,8 +311,9 @@ class Refusing:
         return [], 0
 
 
-def test_a_job_that_nomad_does_not_take_leaves_nothing_in_the_bucket(s3, moto, large):
+def test_a_job_that_nomad_does_not_take_leaves_nothing_in_the_bucket(s3, moto, large, monkeypatch):
     bucket, proxy = s3
+    monkeypatch.setattr(sending, "publisher", lambda _: None)
     engine = NomadEngine()
     place = replace(PLACE, folder=large.parent, agent=agent_zip())
     request = engine.render(replace(RUN, output=f"s3://{bucket}/m"), place, NomadOptions(), CLUSTER)

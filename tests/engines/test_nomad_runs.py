@@ -72,7 +72,7 @@ def write(folder, *, script=WAITS, nomad=(), **changes):
     return folder.write(job, train=script)
 
 
-def started(run, generation=0):
+def started(run, generation=0, workers=2):
     """The members once every process of this generation runs."""
 
     def all_there():
@@ -80,7 +80,7 @@ def started(run, generation=0):
         members = {m["task"]: m for m in now["members"]}
         ready = (
             now["state"]["generation"] >= generation
-            and len(members) == 2
+            and len(members) == workers
             and all(m["status"] == "started" for m in members.values())
         )
         return now["state"]["phase"] == "running" and ready and members
@@ -205,6 +205,18 @@ def test_a_drained_node_gives_its_task_to_another(cluster, folder):
     nomad(cluster, "node", "drain", "-disable", "-yes", node_id(cluster, node))
     (folder.path / "enough").touch()
     assert run.wait() == 0, run.output
+
+
+def test_a_drained_node_without_a_free_one_ends_the_run_with_the_reason(cluster, folder):
+    run = folder.start(write(folder, roles={"worker": 3}, start_deadline=8), "--on", "nomad")
+    node = node_id(cluster, started(run, workers=3)["worker/1"]["placed_on"])
+    nomad(cluster, "node", "drain", "-enable", "-deadline", "1s", "-yes", "-detach", node)
+    try:
+        assert run.wait() == 3, run.output
+    finally:
+        nomad(cluster, "node", "drain", "-disable", "-yes", node)
+    assert "worker/1 never came" in run.output
+    assert "its node was drained or its allocation stopped" in run.output
 
 
 def nomad(cluster, *arguments: str) -> None:

@@ -18,6 +18,7 @@ SECRET = {"KEY": {"variable": "nomad/jobs/train", "key": "k"}}
 #: An option, the last version without it, the first with it.
 TABLE = [
     ({"cores": True}, versions.CORES, "1.0.18", "1.1.0"),
+    ({"network": "bridge", "driver": "exec", "consul": "http://c:8500"}, versions.BRIDGE_EXEC, "1.3.1", "1.3.2"),
     ({"secrets": SECRET}, versions.NOMAD_VARIABLES, "1.3.14", "1.4.0"),
     ({"datacenters": ["*"]}, versions.ALL_DATACENTERS, "1.4.9", "1.5.0"),
     ({"node_pool": "gpu"}, versions.NODE_POOL, "1.5.9", "1.6.0"),

@@ -40,12 +40,12 @@ def environment(url: str) -> dict[str, str]:
 
 
 class MotoS3:
-    """moto's server in a thread."""
+    """moto's server in a thread, at an address of this machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         from moto.server import ThreadedMotoServer
 
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server = ThreadedMotoServer(ip_address=address, port=0, verbose=False)
         self._client: Any = None
 
     def __enter__(self) -> Self:

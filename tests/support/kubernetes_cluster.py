@@ -3,6 +3,8 @@
 As pytest's plugin (see tests/conftest.py) it gives the fixtures `kubernetes_cluster`, `training_operator` and
 `kubernetes_namespace`. On a cluster of somebody's own nothing is killed: tests that would do that are skipped by name. Such a
 cluster needs the two test images on its nodes: ``python -m tests.support.kubernetes images FOLDER`` writes them as files.
+YURT_TEST_RIG names a rig that is up already (``python -m tests.support.kubernetes --name NAME up``): tests come to it at once,
+and leave it up.
 """
 
 from __future__ import annotations
@@ -71,6 +73,11 @@ class KubernetesCluster:
         )
 
     @property
+    def this_machine(self) -> str:
+        """The address at which pods reach servers of this machine; skips the test where nobody knows whether they do."""
+        return self.own.control.link.machine
+
+    @property
     def own(self) -> Rig:
         """The rig, for what is done to no other cluster; skips the test where it is somebody's own."""
         if self.rig is None:
@@ -112,6 +119,11 @@ def kubernetes_cluster() -> Iterator[KubernetesCluster]:
             pytest.skip(f"the cluster that KUBECONFIG names does not answer: {error}")
         yield cluster
         return
+    if name := os.environ.get("YURT_TEST_RIG"):
+        raised = Rig(name)
+        raised.check_up()
+        yield KubernetesCluster(raised.kubeconfig, raised)
+        return
     if lacking := missing():
         pytest.skip(f"no KUBECONFIG, and {lacking}")
     sweep()
@@ -126,10 +138,11 @@ def kubernetes_cluster() -> Iterator[KubernetesCluster]:
 @pytest.fixture(scope="session")
 def training_operator(kubernetes_cluster: KubernetesCluster) -> KubernetesCluster:
     """The cluster, with the training operator: TFJobs run on it."""
-    if kubernetes_cluster.rig:
-        kubernetes_cluster.rig.install_operator()
-    elif "tfjobs.kubeflow.org" not in kubernetes_cluster.kubectl("get", "crd", "-o", "name"):
+    if "tfjobs.kubeflow.org" in kubernetes_cluster.kubectl("get", "crd", "-o", "name"):
+        return kubernetes_cluster
+    if kubernetes_cluster.rig is None:
         pytest.skip("the cluster that KUBECONFIG names has no training operator")
+    kubernetes_cluster.rig.install_operator()
     return kubernetes_cluster
 
 

@@ -12,8 +12,23 @@ from yurt.errors import UsageError
 CONTEXT: Final = click.option(
     "--context", metavar="NAME", help="The kubeconfig's context; the current one unless said."
 )
+
+
+def _namespace(_ctx: click.Context, _param: click.Parameter, name: str | None) -> str | None:
+    """As it is, if it can be one. Raises UsageError."""
+    if name is not None and not _NAMESPACE.fullmatch(name):
+        hint = "small letters, digits and -, at most 63, such as train"
+        raise UsageError(f"--namespace {name!r} can be no namespace", hint=hint)
+    return name
+
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 NAMESPACE: Final = click.option(
-    "-n", "--namespace", metavar="NAME", help="The namespace of the runs; the context's unless said."
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    callback=_namespace,
+    help="The namespace of the runs; the context's unless said.",
 )
 POOL: Final = click.option(
     "--node-pool-label", "pool", metavar="KEY=VALUE", help="The label of the nodes that are meant for runs."

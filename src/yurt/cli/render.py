@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,10 @@ from yurt.errors import UsageError
 
 if TYPE_CHECKING:
     from yurt.contract.spec import RunSpec
+
+
+#: Keys whose values are names of things: of labels, of secrets, of a value in one.
+_NAMES: Final = ("key", "topologyKey", "secretName")
 
 
 @click.command()
@@ -78,13 +82,19 @@ def _without_secrets(spec: RunSpec) -> RunSpec:
     return replace(spec, tasks=tuple(replace(task, env=redacted(task.env)) for task in spec.tasks))
 
 
+def _is_secret(key: str) -> bool:
+    from yurt.contract.redact import secret
+
+    return key not in _NAMES and secret(key)
+
+
 def _hidden(value: Any) -> Any:
     """The request with whatever else is named like a secret hidden: an engine's own options may hold one."""
-    from yurt.contract.redact import HIDDEN, secret
+    from yurt.contract.redact import HIDDEN
 
     if isinstance(value, Mapping):
         return {
-            str(key): HIDDEN if isinstance(inner, str) and inner and secret(str(key)) else _hidden(inner)
+            str(key): HIDDEN if isinstance(inner, str) and inner and _is_secret(str(key)) else _hidden(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):

@@ -77,6 +77,12 @@ def explain(
     said = _SERVER_SAYS.search(summary)
     where = f"{bucket}/{key}" if key else bucket
 
+    if "No CA certificates" in text:
+        return StorageFailed(
+            f"{bucket} cannot be reached: this machine has no certificates of authorities",
+            reason="other",
+            hint="install ca-certificates, or set SSL_CERT_FILE to a file of them",
+        )
     if any(mark in text for mark in _METADATA):
         return StorageFailed(f"no credentials were found for {bucket}", reason="denied", hint=_CREDENTIAL_HINTS[scheme])
     if code in ("NoSuchBucket", "ContainerNotFound") or re.search(r"(bucket|container) does not exist", summary):

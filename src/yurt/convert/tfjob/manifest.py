@@ -32,6 +32,9 @@ _OTHERS: Final = {
     "TrainJob": "Kubeflow's Trainer v2, which has no TensorFlow",
     "RayJob": "Ray",
 }
+#: A pair of escapes for one character, behind whole escapes; and what may stand in JSON and not in YAML.
+_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
+_UNKNOWN: Final = re.compile("[\x7f-\x84\x86-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 #: What makes a TFJob of an object that holds one.
 _HINTS: Final = {
     "Kustomization": "`kubectl kustomize FOLDER > tfjob.yaml` makes the manifest",
@@ -53,7 +56,7 @@ def manifest_of(source: Source, name: str | None, notes: list[Note]) -> Manifest
     """The TFJob of a file, by `name` where there are several. Raises UsageError in one sentence where there is none."""
     _check_kinds(source)
     templates.check_text(source)
-    found = [each for one in documents(_without_tabs(source)) for each in _flat(one)]
+    found = [each for one in documents(_as_yaml(source)) for each in _flat(one)]
     kinds = [(_kind(each), each) for each in found]
     jobs = [each for kind, each in kinds if kind.lower() == KIND.lower()]
     if not jobs:
@@ -90,15 +93,17 @@ def _check_kinds(source: Source) -> None:
         _refuse(source, kinds)
 
 
-def _without_tabs(source: Source) -> Source:
-    """JSON may be indented with tabs, which YAML does not take; text in JSON holds none."""
-    if "\t" not in source.text or not source.text.lstrip().startswith("{"):
+def _as_yaml(source: Source) -> Source:
+    """JSON as YAML takes it: without tabs, and with its characters and escapes as YAML has them."""
+    text = source.text
+    if not text.lstrip().startswith("{"):
         return source
     try:
-        json.loads(source.text)
+        json.loads(text)
     except (ValueError, RecursionError):
         return source
-    return Source(source.file, source.text.replace("\t", " "))
+    text = _PAIR.sub(lambda found: found[1] + json.loads(f'"{found[2]}"'), text.replace("\t", " "))
+    return Source(source.file, _UNKNOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _flat(node: Node) -> list[Node]:

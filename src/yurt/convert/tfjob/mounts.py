@@ -14,6 +14,8 @@ from yurt.convert.tfjob.parts import RoleRead
 from yurt.convert.tfjob.tree import Node
 
 _SCRIPTS: Final = (".py", ".sh")
+#: What is known of kinds of volumes that are mapped: their places. What a size or a medium asks for is not kept.
+_KNOWN: Final = {"hostPath": ("path", "type"), "emptyDir": ("sizeLimit", "medium")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,12 @@ def mounts_of(role: RoleRead, ground: Ground) -> Iterator[Mount]:
         yield Mount(name, path, folder, read_only, mount)
     for each in role.volumes:
         each.get("name")
-        if own := each.get(_kind(each)):
-            own.plain()
+        kind = _kind(each)
+        if (own := each.get(kind)) is None:
+            continue
+        for key in _KNOWN.get(kind, own.value if isinstance(own.value, dict) else ()):
+            if part := own.get(key):
+                part.plain()
 
 
 def _kind(volume: Node) -> str:

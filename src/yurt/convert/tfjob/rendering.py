@@ -97,7 +97,7 @@ def _run_policy(job: Job, options: KubernetesOptions) -> dict[str, Any]:
             "ttlSecondsAfterFinished": options.keep_s if "keep_s" in options.model_fields_set else None,
             "activeDeadlineSeconds": None if job.deadline_s is None else math.ceil(job.deadline_s),
             "backoffLimit": None if job.restart is RestartPolicy.NEVER else job.max_restarts,
-            "schedulingPolicy": given if scheduling.by == "volcano" else None,
+            "schedulingPolicy": _filled(given) if scheduling.by == "volcano" else None,
             "suspend": options.suspend or None,
             "managedBy": options.managed_by,
         }
@@ -142,7 +142,7 @@ def _container(job: Job, name: RoleName, role: Role, own: PodOptions) -> dict[st
     more: dict[str, Any] = plain(own.container)
     ports = more.pop("ports", [])
     claims: dict[str, Any] = more.pop("resources", {})
-    env = [{"name": key, "value": kept(value)} for key, value in job.env_for(name).items()]
+    env: list[dict[str, Any]] = [{"name": key, "value": kept(value)} for key, value in job.env_for(name).items()]
     env += [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields]
     return _filled(
         {

@@ -30,10 +30,14 @@ _FORBIDDEN: Final = re.compile(
 class KubernetesError(EngineError):
     """A refusal: `status` is HTTP's, `reason` Kubernetes' own word such as ``AlreadyExists``."""
 
-    def __init__(self, message: str, *, status: int, reason: str = "", hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, status: int, reason: str = "", hint: str | None = None, missing_right: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status = status
         self.reason = reason
+        #: The account lacks a right, and `message` says which.
+        self.missing_right = missing_right
 
 
 class Expired(EngineError):
@@ -247,6 +251,7 @@ def refusal(answer: Answer) -> KubernetesError:
             status=403,
             reason=reason,
             hint=f"a role with {{{group}}} is missing; `yurt kubernetes prepare` makes one",
+            missing_right=True,
         )
     if answer.status == 401:
         hint = "are the credentials of the kubeconfig's context still good?"

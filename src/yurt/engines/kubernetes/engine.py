@@ -6,7 +6,7 @@ import base64
 import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from yurt.contract.spec import RunSpec
 from yurt.engines.base import Allocation, AllocationState, Capabilities, Place, StoreAt
-from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render
-from yurt.engines.kubernetes.client import Client
+from yurt.engines.kubernetes import checks, kinds, labels, listing, names, render, trial
+from yurt.engines.kubernetes.client import Client, KubernetesError
 from yurt.engines.kubernetes.events import Events
 from yurt.engines.kubernetes.fetching import fetch_folder, model_in
 from yurt.engines.kubernetes.forwarding import Forwarding
@@ -98,7 +98,7 @@ class KubernetesEngine:
         self._options, self._spec, self._token = options, run, place.token
         if problems := checks.problems(run, options, facts):
             first, *others = problems
-            raise UsageError(first, hint="; ".join(others) or None)
+            raise UsageError(first, hint="\n      ".join(others) or None)
         return render.render(run, place, options, facts)
 
     def submit(self, request: Mapping[str, Any]) -> None:
@@ -114,10 +114,29 @@ class KubernetesEngine:
         self._parcel = packed.parcel
         if self._parcel is not None:
             self.on_handle()
+        self._try(request["objects"])
         owner, *others = render.with_payload(request["objects"], packed.text)
         made = client.create(owner, self._namespace)
         for value in render.owned(others, made["metadata"]["uid"]):
             client.create(value, self._namespace)
+
+    def _try(self, objects: Sequence[Mapping[str, Any]]) -> None:
+        """See whether the cluster would take the pods: nobody looks at those of a Job or a TFJob before they are made.
+
+        Raises EngineError. Without the right to create pods there is no trial.
+        """
+        for pod in trial.pods(objects):
+            try:
+                self._client.create(pod, self._namespace, dry_run=True)
+            except KubernetesError as error:
+                if error.status == 403 and error.missing_right:
+                    return
+                if "violates PodSecurity" in str(error) and not self._options.restricted:
+                    hint = "engines: kubernetes: restricted: true makes pods that keep to it"
+                    raise EngineError(str(error), hint=hint) from error
+                if "exceeded quota" not in str(error):
+                    raise
+                self.notes.append(f"not all tasks can start now: {error}")
 
     # A run.
 

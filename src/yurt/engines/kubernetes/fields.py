@@ -1,9 +1,9 @@
 """The fields of a pod's specification, by type: what the API server takes in strict validation (core/v1 of 1.36).
 
-From the models of the maintained client, 36.0.3, and the names that only the server's own checks ask for. One type a paragraph. A field is text unless it says otherwise:
-``name!`` has to be there; ``:int``, ``:bool``, ``:quantity``, ``:port`` (a number or a name), ``:[T]`` (a list of),
-``:{T}`` (a mapping to), or another type of the table. Left out is what no template may have (ephemeral containers) and
-what the API server alone writes.
+From the models of the maintained client, 36.0.3, and the names that only the server's own checks ask for. One type a
+paragraph. A field is text unless it says otherwise: ``name!`` has to be there; ``:int``, ``:bool``, ``:quantity``,
+``:port`` (a number or a name), ``:[T]`` (a list of), ``:{T}`` (a mapping to), or another type of the table. Left out is
+what no template may have (ephemeral containers) and what the API server alone writes.
 """
 
 from __future__ import annotations

@@ -115,6 +115,7 @@ def _refused_or_left_out(options: NomadOptions, version: str) -> list[str]:
     versions.check_oldest(version)
     asked = {
         versions.CORES: options.cores,
+        versions.BRIDGE_EXEC: options.network == "bridge" and options.driver == "exec",
         versions.NOMAD_VARIABLES: any(secret.variable for secret in options.secrets.values()),
         versions.ALL_DATACENTERS: any("*" in name for name in options.datacenters or ()),
         versions.NODE_POOL: options.node_pool,

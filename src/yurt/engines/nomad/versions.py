@@ -35,6 +35,8 @@ class Feature:
 
 
 CORES: Final = Feature("cores: true", (1, 1, 0), Otherwise.LEFT_OUT, "tasks ask for MHz and are held to no cores")
+#: Seen on 1.0.18: a network without a loopback, in which TensorFlow waits for itself for ever.
+BRIDGE_EXEC: Final = Feature("network: bridge with the driver exec", (1, 3, 2), Otherwise.REFUSED, "take network: host")
 NOMAD_VARIABLES: Final = Feature(
     "a secret from a Nomad variable", (1, 4, 0), Otherwise.REFUSED, "take it from Vault: vault: PATH"
 )
@@ -45,7 +47,7 @@ NODE_POOL: Final = Feature("node_pool", (1, 6, 0), Otherwise.REFUSED, "choose no
 VAULT_ROLE: Final = Feature(
     "vault: role", (1, 7, 0), Otherwise.REFUSED, "name Vault's policies: vault: {policies: [..]}"
 )
-FEATURES: Final = (CORES, NOMAD_VARIABLES, ALL_DATACENTERS, NODE_POOL, VAULT_ROLE)
+FEATURES: Final = (CORES, BRIDGE_EXEC, NOMAD_VARIABLES, ALL_DATACENTERS, NODE_POOL, VAULT_ROLE)
 
 
 def parsed(version: str) -> tuple[int, int, int] | None:

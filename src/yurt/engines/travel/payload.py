@@ -25,7 +25,13 @@ _PRESET: Final = 0
 _PACKAGES: Final = ("storage", "engines/travel/place")
 _YURT: Final = Path(__file__).parents[2]
 #: What a node makes ready: nothing but the files that travel in the job.
-NOTHING: Final[Mapping[str, Any]] = {"files": None, "requirements": None, "on_top": False, "cache_folder": None}
+NOTHING: Final[Mapping[str, Any]] = {
+    "files": None,
+    "requirements": None,
+    "on_top": False,
+    "cache_folder": None,
+    "publisher": None,
+}
 
 
 @dataclass(frozen=True, slots=True)

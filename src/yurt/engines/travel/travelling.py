@@ -12,6 +12,7 @@ from typing import Any
 from yurt.engines.travel.commit import commit_of
 from yurt.engines.travel.options import TravelOptions
 from yurt.engines.travel.payload import Room, pack_files, payload
+from yurt.engines.travel.publisher import publisher
 from yurt.errors import EngineError, UsageError
 from yurt.storage.errors import StorageFailed
 from yurt.storage.parcel import remove_parcel, send_parcel
@@ -53,6 +54,7 @@ def travelling(
         "requirements": options.requirements,
         "on_top": options.requirements_on_top,
         "cache_folder": options.cache_folder,
+        "publisher": publisher(output),
     }
     if options.git is not None:
         git = options.git

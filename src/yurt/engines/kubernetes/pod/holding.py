@@ -11,7 +11,7 @@ from yurt.contract.state import PUBLISH_FAILED
 
 
 def hold(store: RememberingStore, output: Output, seconds: float) -> None:
-    """Where this is the deciding task of a run whose publishing failed, wait so long, or until somebody ends the pod."""
+    """Where this is the deciding task and publishing failed, wait so long, or until somebody ends the pod."""
     state, member, run = store.newest, store.own, store.spec
     failed = state is not None and state.verdict is not None and state.verdict.outcome == PUBLISH_FAILED
     if not failed or member is None or member.task != run.deciding or seconds <= 0:

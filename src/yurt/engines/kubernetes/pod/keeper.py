@@ -81,7 +81,8 @@ class Keeper:
         state = self._keep(runs)
         members, beats = self._see_off(runs, state)
         self._server.close()
-        self._clean()
+        if state.verdict is None or state.verdict.outcome != PUBLISH_FAILED:  # else a pod holds the model
+            self._clean()
         return keepers(self._spec, state, members, beats)
 
     def _keep(self, runs: RunStore) -> RunState:

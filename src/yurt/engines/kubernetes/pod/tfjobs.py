@@ -23,6 +23,8 @@ _ROLE: Final = "yurt/role"
 _INDEX: Final = "training.kubeflow.org/replica-index"
 _KEEPER: Final = "keeper"
 _ENDED: Final = ("Succeeded", "Failed")
+#: The rank of a trouble that tells least.
+_DELETED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,11 @@ def why_over(tfjob: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Why
     """Why a TFJob is over, by the pods that are left of it."""
     name = tfjob["metadata"]["name"]
     troubled = [(trouble, _task(pod)) for pod in pods if (trouble := _pod_trouble(pod)) is not None]
-    if troubled:
-        (_, _, words), task = min(troubled, key=lambda each: each[0])
+    (rank, since, words), task = min(troubled, key=lambda each: each[0], default=((_DELETED, "", ""), None))
+    # The operator deletes the others a moment later: where times do not tell, or the first is gone, nobody knows.
+    one = rank != _DELETED or sum(each[1] == since for each, _ in troubled) == 1
+    replicas = sum(each.get("replicas", 1) for each in tfjob.get("spec", {}).get("tfReplicaSpecs", {}).values())
+    if words and one and (rank != _DELETED or len(troubled) >= replicas):
         return Why(f"TFJob {name} is over: {words}", task)
     conditions = tfjob.get("status", {}).get("conditions") or ()
     said = [each.get("message") for each in conditions if each["type"] in _ENDED and each["status"] == "True"]
@@ -137,7 +142,7 @@ def _pod_trouble(pod: Mapping[str, Any]) -> tuple[int, str, str] | None:
         if ended and (code := ended.get("exitCode")) and (not deleted or code == 137):
             reason = ended.get("reason", "Error")
             return 2, str(ended.get("finishedAt", "")), f"pod {name}{on} ended with exit code {code} ({reason})"
-    return (3, deleted, f"pod {name}{on} was deleted") if deleted else None
+    return (_DELETED, deleted, f"pod {name}{on} was deleted") if deleted else None
 
 
 def _disruption(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:

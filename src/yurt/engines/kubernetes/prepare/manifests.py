@@ -172,7 +172,8 @@ def _fetched(url: str) -> str:
         with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - http and https alone: see _is_url
             data: bytes = answer.read(_MOST_BYTES + 1)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise EngineError(f"the manifests cannot be had from {url}: {error}", hint=_ELSEWHERE) from error
+        reason = getattr(error, "reason", error)
+        raise EngineError(f"the manifests cannot be had from {url}: {reason}", hint=_ELSEWHERE) from error
     if len(data) > _MOST_BYTES:
         raise UsageError(f"{url} is larger than {_MOST_BYTES >> 20} MiB: that is no manifest")
     return data.decode("utf-8", "replace")

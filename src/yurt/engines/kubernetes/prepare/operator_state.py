@@ -14,7 +14,7 @@ from yurt.engines.kubernetes.prepare.reading import Reading
 CHECK: Final = "operator"
 #: Which release `yurt kubernetes prepare` has installed; the manifests' own image tag is a commit's.
 RELEASE_NOTE: Final = "yurt/operator-release"
-_WITHOUT: Final = "TFJob files need it; job files of Yurt run without it, as Indexed Jobs"
+_WITHOUT: Final = "runs go without it, as Indexed Jobs; only those that say operator: tfjob need it"
 
 
 def check(reading: Reading) -> Iterator[Finding]:

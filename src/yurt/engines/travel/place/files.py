@@ -53,11 +53,21 @@ def fetch(order: Mapping[str, Any], work: str) -> None:
 def from_bucket(order: Mapping[str, Any], part: str) -> str:
     """The folder of the files out of the archive at ``url``, whose SHA-256 is ``sha256``."""
     archive = os.path.join(part, "files.tar.xz")
+    download(order, archive, "the job's files")
+    with tarfile.open(archive) as tar:
+        if hasattr(tarfile, "data_filter"):  # not before Python 3.11.4
+            tar.extraction_filter = tarfile.data_filter
+        tar.extractall(part)  # noqa: S202 - our own archive, and its hash is right
+    return os.path.join(part, "work")
+
+
+def download(order: Mapping[str, Any], archive: str, what: str) -> None:
+    """Put what is at ``url`` into the file `archive`; its SHA-256 has to be ``sha256``. Raises NotReady."""
     for pause_s in (*PAUSES_S, None):
         try:
             digest = _download(order["url"], archive)
             if digest == order["sha256"]:
-                break
+                return
             problem = f"what came is not what was sent (SHA-256 {digest[:12]}... instead of {order['sha256'][:12]}...)"
         except urllib.error.HTTPError as error:
             problem = f"the answer was {error.code} {error.reason}"
@@ -67,16 +77,11 @@ def from_bucket(order: Mapping[str, Any], part: str) -> str:
             problem = str(getattr(error, "reason", error))
         if pause_s is None:
             raise NotReady(
-                f"the job's files cannot be fetched from {order['name']}: {problem}",
+                f"{what} cannot be fetched from {order['name']}: {problem}",
                 hint="its signed address holds for 7 days, and no longer than the launcher's credentials; the node must"
                 " reach the object store at the address that the launcher uses",
             )
         time.sleep(pause_s)
-    with tarfile.open(archive) as tar:
-        if hasattr(tarfile, "data_filter"):  # not before Python 3.11.4
-            tar.extraction_filter = tarfile.data_filter
-        tar.extractall(part)  # noqa: S202 - our own archive, and its hash is right
-    return os.path.join(part, "work")
 
 
 def _download(url: str, target: str) -> str:
