@@ -152,7 +152,7 @@ def keep_filled(
                 old = not entries or not store.see(RunState.loads(entries[0].value))
                 if old or not whole or entries[0].create_index != created:
                     whole = False
-                    pass
+                    store.refill()
                     whole = bool(entries)
                 created = entries[0].create_index if entries else -1
                 if not entries:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from yurt.agent.silence import watch_silence
 from yurt.contract import names
 from yurt.contract.config import AgentConfig
-from yurt.contract.state import EXITED, LOST, Beat, Member, RunState
+from yurt.contract.state import EXITED, LOST, PUBLISH_FAILED, Beat, Member, RunState
 from yurt.engines.kubernetes.pod.absent import Absent
 from yurt.engines.kubernetes.pod.last_words import keepers, say
 from yurt.engines.kubernetes.pod.resubmit import Resubmission, note_rights
