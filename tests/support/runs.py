@@ -102,7 +102,7 @@ class Folder:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-        new = wait_until(lambda: process.poll() is not None or set(self.run_ids()) - before, 20, "the run's record")
+        new = wait_until(lambda: process.poll() is not None or set(self.run_ids()) - before, 60, "the run's record")
         assert new is not True, (self.path / "output.txt").read_text()
         return Run(self, process, new.pop())
 

@@ -72,7 +72,7 @@ def next_step(
         return Step(DELETE, newest["metadata"]["name"], why_over(newest, pods))
     if patient and any(still_here(pod) for pod in pods):
         return Step(WAIT)
-    if (number is not None and state.restarts <= number):
+    if members or (number is not None and state.restarts <= number):
         return Step(COUNT)
     if state.phase != JOINING:
         return Step(WAIT)  # the state is about to move on
