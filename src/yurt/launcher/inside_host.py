@@ -238,9 +238,11 @@ class InsideHost(RemoteHost):
             self._keeps.let_go()  # the pod with the model stays for a while
             self.folder.forget_remote()
         else:
-            with contextlib.suppress(EngineError):
+            try:
                 self.engine.cancel()
                 self.folder.forget_handle()
+            except EngineError as error:
+                self.notes.append(f"what the run had in the cluster could not be removed: {error}")
         self.folder.forget_host()
 
 

@@ -114,6 +114,13 @@ class KubernetesEngine:
         self._parcel = packed.parcel
         if self._parcel is not None:
             self.on_handle()
+        if not client.may("watch", kinds.POD, namespace=self._namespace):
+            raise KubernetesError(
+                f"this account may not watch pods in the namespace {self._namespace}, and a run cannot be followed",
+                status=403,
+                hint="`yurt doctor --on kubernetes` names all rights that are missing",
+                missing_right=True,
+            )
         self._try(request["objects"])
         owner, *others = render.with_payload(request["objects"], packed.text)
         made = client.create(owner, self._namespace)
@@ -240,7 +247,7 @@ class KubernetesEngine:
         assert self._run
         try:
             owner = self._client.get(kinds.JOB, names.keeper(self._run), self._namespace)
-        except Unreachable:
+        except EngineError:  # nobody answers, or nobody is allowed to ask
             return False
         return owner is None or "deletionTimestamp" in owner["metadata"]
 
