@@ -69,10 +69,10 @@ def process_without_server(bench: Bench, gang: Gang, generation: int) -> Seen:
     """Nomad's server is killed first, and comes back once the gang trains again."""
     bench.cluster.kill("server")
     began = end(gang.pid(LOST))
-    step = gang.first_step(generation + 1)
+    later, step = gang.next_step(generation)
     bench.cluster.start_server()
     wait_until(lambda: bench.cluster.ready() == bench.cluster.clients, 60, "the nodes")
-    gang.all_train(generation + 1)
+    gang.all_train(later)
     return _seen(gang, generation, began, step)
 
 
@@ -82,8 +82,8 @@ def _node(bench: Bench, gang: Gang) -> str:
 
 
 def _after(gang: Gang, generation: int, began: float) -> Seen:
-    step = gang.first_step(generation + 1)
-    gang.all_train(generation + 1)
+    later, step = gang.next_step(generation)
+    gang.all_train(later)
     return _seen(gang, generation, began, step)
 
 
@@ -113,12 +113,10 @@ def survived(
     found: dict[str, list[Seen]] = {name: [] for name in names}
     with bench.gang(engine) as gang:
         gang.all_train(0)
-        generation = 0
         for _ in range(repeat):
             for name in names:
                 time.sleep(SETTLE_S)
-                seen = SURVIVED[name](bench, gang, generation)
-                generation += 1
+                seen = SURVIVED[name](bench, gang, gang.run.state()["generation"])
                 say(f"{engine:9} {name}: noticed {seen.noticed_s:.2f}, first step {seen.step_s:.2f} ({seen.word})")
                 found[name].append(seen)
     return found

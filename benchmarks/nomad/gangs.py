@@ -46,6 +46,17 @@ class Gang:
         """When the deciding task had finished its first step; waits for it."""
         return wait_until(lambda: self.moments(task, generation).get("step"), WITHIN_S, f"step 1 of {generation}")
 
+    def next_step(self, generation: int) -> tuple[int, float]:
+        """The generation after this one that trains, and when: a lost node can cost two."""
+
+        def found() -> tuple[int, float] | None:
+            steps = (
+                (later, self.moments(TASKS[0], later).get("step")) for later in range(generation + 1, generation + 9)
+            )
+            return next(((later, step) for later, step in steps if step), None)
+
+        return wait_until(found, WITHIN_S, f"a step after generation {generation}")
+
     def all_train(self, generation: int) -> None:
         for task in TASKS:
             self.first_step(generation, task)

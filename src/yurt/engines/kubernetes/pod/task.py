@@ -1,6 +1,6 @@
 """A task's pod: makes ready what the task needs and becomes its agent; the exit code is what Kubernetes acts on."""
 # The agent does without pathlib, and this is the agent's process:
-# ruff: noqa: PTH103, PTH118, PTH123
+# ruff: noqa: PTH103, PTH109, PTH118, PTH123
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from yurt.agent.remembering import RememberingStore, keep_filled
 from yurt.agent.supervisor import Supervisor
 from yurt.contract import exits
 from yurt.contract.config import AgentConfig
+from yurt.contract.state import RunState
 from yurt.engines.kubernetes.pod.holding import hold
 from yurt.engines.kubernetes.pod.last_words import say
+from yurt.engines.kubernetes.pod.leaving import wait_for_others
 from yurt.engines.kubernetes.pod.place import TFJOB, completed, give_a_home
 from yurt.engines.kubernetes.pod.start import termination_log
 from yurt.engines.travel.place.problem import NotReady
@@ -38,8 +40,13 @@ class PodSupervisor(Supervisor):
         self, config: AgentConfig, store: RememberingStore, output: Output, problem: NotReady | None, *, together: bool
     ) -> None:
         super().__init__(config, store, output)
+        self._remembering = store
         self._problem = problem
         self._together = together
+
+    def _see(self, state: RunState) -> None:
+        super()._see(state)
+        self._remembering.see(state)  # the exit code is by the newest state, whoever saw it first
 
     def give_up(self) -> None:
         """The run is gone; may be called from any thread."""
@@ -64,6 +71,7 @@ class PodSupervisor(Supervisor):
 def run(role: str, order: Mapping[str, Any], root: str) -> int:
     """The container's exit code."""
     local = os.path.join(root, "local")
+    os.environ.setdefault("YURT_IMAGE_FOLDER", os.getcwd())  # where the image's own commands are at home
     value = completed(order, role, root, os.environ)
     give_a_home(local)
     problem, held = None, None
@@ -85,6 +93,8 @@ def run(role: str, order: Mapping[str, Any], root: str) -> int:
 
     keep_filled(store, give_up, never_s=config.run.start_deadline_s)
     code = supervisor.run()
+    if order["way"] == TFJOB:
+        wait_for_others(store)
     hold(store, output, order["keep_model_s"])
     del held  # not before: others may clear away what nobody holds
     say(termination_log(root), last_words(config.task, store, code))
