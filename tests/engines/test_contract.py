@@ -174,6 +174,7 @@ def test_output_is_whole_and_in_order(shown):
 
 def test_one_task_has_a_tf_config_and_its_model_is_published(there, contract, tmp_path):
     with there.shelf(tmp_path) as shelf:
+        contract.folder.environment = {**contract.folder.environment, **shelf.env}
         run = contract.start(ALONE, roles={"worker": 1}, strategy="none", output=shelf.output, env=shelf.env)
         assert run.wait() == 0, run.output
         assert shelf.read(run.run_id) == "a model"

@@ -6,12 +6,16 @@ import difflib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from yurt.engines.base import Engine
 from yurt.errors import EngineError, UsageError
 
 GROUP = "yurt.engines"
+
+
+class _Anything(BaseModel):
+    model_config = ConfigDict(extra="allow")
 
 
 def names() -> list[str]:
@@ -34,13 +38,16 @@ def load(name: str) -> type[Engine]:
 
 
 def all_options() -> Mapping[str, type[BaseModel]]:
-    """The option models of all engines that load, for checking a job file."""
-    found = {}
+    """The option models of all engines, for checking a job file; of one that does not load anything is taken.
+
+    Why it does not load is said where a run is to use it.
+    """
+    found: dict[str, type[BaseModel]] = {}
     for name in names():
         try:
             found[name] = load(name).options
         except EngineError:
-            continue
+            found[name] = _Anything
     return found
 
 

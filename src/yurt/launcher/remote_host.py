@@ -243,7 +243,14 @@ class RemoteHost:
             at_once, by = self._stop_wish
             self._runs.change(lambda state: decide.stop(self.spec, state, time.time(), at_once=at_once, by=by))
             self._stop_wish = None
-        allocations = self.engine.describe()
+        try:
+            allocations = self.engine.describe()
+        except EngineError as error:
+            state = self._runs.advance()  # the run goes on without its engine, as long as nothing is lost
+            self._remember(state)
+            if state.verdict is not None or not error.retryable:
+                raise
+            return False
         self._reasons = {each.task: each.reason for each in allocations if each.reason}
         state = self._runs.advance()
         if state.verdict is None:

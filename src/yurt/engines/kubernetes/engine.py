@@ -121,11 +121,17 @@ class KubernetesEngine:
                 hint="`yurt doctor --on kubernetes` names all rights that are missing",
                 missing_right=True,
             )
+        if unseen := [verb for verb in ("create", "get") if not self._may_forward(verb)]:
+            what = f"this account may not {' nor '.join(unseen)} pods/portforward in the namespace {self._namespace}"
+            self.notes.append(f"{what}: how far the run is cannot be seen before its end")
         self._try(request["objects"])
         owner, *others = render.with_payload(request["objects"], packed.text)
         made = client.create(owner, self._namespace)
         for value in render.owned(others, made["metadata"]["uid"]):
             client.create(value, self._namespace)
+
+    def _may_forward(self, verb: str) -> bool:
+        return self._client.may(verb, kinds.POD, "portforward", self._namespace)
 
     def _try(self, objects: Sequence[Mapping[str, Any]]) -> None:
         """See whether the cluster would take the pods: nobody looks at those of a Job or a TFJob before they are made.

@@ -21,6 +21,8 @@ from yurt.errors import EngineError
 #: Seconds for which a task may wait before anybody is asked, and between two askings.
 _AFTER_S: Final = 2.0
 _EVERY_S: Final = 3.0
+#: Seconds that a scheduler may take to look at a pod, on a busy machine.
+_SCHEDULER_S: Final = 15.0
 #: Seconds for which what is known of all nodes and their pods is good enough.
 _NODES_S: Final = 30.0
 #: Nodes from which on the pods of all are not asked for.
@@ -69,7 +71,7 @@ class Events:
     def _why(self, task: str, pod: Value | None, now: float) -> Diagnosis | None:
         if pod is not None and (is_going(pod) or pod["status"].get("phase") in ("Failed", "Succeeded")):
             pod = None  # another is to come
-        if pod is not None and not pod["status"].get("conditions") and now - self._since[task] < _AFTER_S:
+        if pod is not None and not pod["status"].get("conditions") and now - self._since[task] < _SCHEDULER_S:
             return None  # the scheduler has had no time
         return why(task, pod, self._around)
 

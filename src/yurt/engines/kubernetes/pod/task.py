@@ -19,7 +19,7 @@ from yurt.contract.config import AgentConfig
 from yurt.contract.state import RunState
 from yurt.engines.kubernetes.pod.holding import hold
 from yurt.engines.kubernetes.pod.last_words import say
-from yurt.engines.kubernetes.pod.leaving import wait_for_others
+from yurt.engines.kubernetes.pod.leaving import leave_last
 from yurt.engines.kubernetes.pod.place import TFJOB, completed, give_a_home
 from yurt.engines.kubernetes.pod.start import termination_log
 from yurt.engines.travel.place.problem import NotReady
@@ -94,7 +94,7 @@ def run(role: str, order: Mapping[str, Any], root: str) -> int:
     keep_filled(store, give_up, never_s=config.run.start_deadline_s)
     code = supervisor.run()
     if order["way"] == TFJOB:
-        wait_for_others(store)
+        leave_last(store)
     hold(store, output, order["keep_model_s"])
     del held  # not before: others may clear away what nobody holds
     say(termination_log(root), last_words(config.task, store, code))
