@@ -93,8 +93,13 @@ class Contract:
         """The members, once all have said that they are of this generation."""
         for task in ("worker/0", "worker/1"):
             run.wait_for_line(task, f"generation {generation}", 120)
-        wait_until(lambda: run.state()["generation"] == generation, 30, f"the state of generation {generation}")
-        return {task: run.member(task) for task in ("worker/0", "worker/1")}
+
+        def told():
+            now = run.snapshot()
+            there = now["state"]["generation"] == generation and {m["status"] for m in now["members"]} == {"started"}
+            return there and {member["task"]: member for member in now["members"]}
+
+        return wait_until(told, 30, f"the members of generation {generation}")
 
     def enough(self, run, *tasks) -> None:
         for task in tasks:

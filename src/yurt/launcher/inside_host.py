@@ -78,12 +78,7 @@ class InsideHost(RemoteHost):
         """Take on a run that was submitted by a process that is gone."""
         handle = self.folder.remote()
         assert handle is not None
-        for task, cursor in handle["engine"]["logs"].items():
-            log = self.folder.log(task)
-            if log.exists():
-                with log.open("r+b") as file:
-                    file.truncate(cursor["position"])  # what came after the last note is read again
-        self._adopts.adopt(handle["engine"])
+        self._adopt(handle["engine"])
         if self._keeps.gone():
             self.engine.cancel()
             raise RunGone("its objects are gone from the cluster: nothing is known of its end")
@@ -101,14 +96,8 @@ class InsideHost(RemoteHost):
         """End what can be reached of a run whose cluster does not answer, and forget the rest; what that is."""
         handle = self.folder.remote()
         assert handle is not None
-        left = []
         self._adopts.adopt(handle["engine"])
-        try:
-            self.engine.cancel()
-        except EngineError as error:
-            if not error.retryable:
-                raise
-            left.append(f"its objects could not be removed: {error}")
+        left = self._end_if_there()
         self._end_locally(Verdict(CANCELLED, f"stopped by {by}"))
         self.folder.forget_remote()
         return left

@@ -111,12 +111,7 @@ class RemoteHost:
         handle = self.folder.remote()
         assert handle is not None
         self._open(handle["store"])
-        for task, cursor in handle["engine"]["logs"].items():
-            log = self.folder.log(task)
-            if log.exists():
-                with log.open("r+b") as file:
-                    file.truncate(cursor["position"])  # what came after the last note is read again
-        self._adopts.adopt(handle["engine"])
+        self._adopt(handle["engine"])
         if self._store.get(names.state_key(self.spec.run_id)) is None:
             self.engine.cancel()
             raise RunGone(f"its state is not in Consul any more ({self._store.address}): nothing is known of its end")
@@ -131,14 +126,8 @@ class RemoteHost:
         """
         handle = self.folder.remote()
         assert handle is not None
-        left = []
         self._adopts.adopt(handle["engine"])
-        try:
-            self.engine.cancel()
-        except EngineError as error:
-            if not error.retryable:
-                raise
-            left.append(f"its job could not be ended: {error}")
+        left = self._end_if_there()
         snapshot = self.folder.snapshot() or self.snapshot
         state = snapshot.state.ended(Verdict(CANCELLED, f"stopped by {by}"), time.time(), 0.0)
         snapshot = replace(snapshot, state=snapshot.state if snapshot.state.verdict else state)
@@ -195,6 +184,25 @@ class RemoteHost:
         return read_from(str(self.folder.log(task)), offset)
 
     # How.
+
+    def _adopt(self, engine: Mapping[str, Any]) -> None:
+        """Take the run on where the engine's handle stands: what came of its output after that is read again."""
+        for task, cursor in engine["logs"].items():
+            log = self.folder.log(task)
+            if log.exists():
+                with log.open("r+b") as file:
+                    file.truncate(cursor["position"])
+        self._adopts.adopt(engine)
+
+    def _end_if_there(self) -> list[str]:
+        """End what the engine has of the run; what could not be ended as nobody answers. Raises a refusal."""
+        try:
+            self.engine.cancel()
+        except EngineError as error:
+            if not error.retryable:
+                raise
+            return [f"its job could not be ended: {error}"]
+        return []
 
     def _open(self, address: str | None = None) -> Store:
         """The store, once it has answered."""

@@ -67,7 +67,9 @@ def test_text_arrives_letter_for_letter_and_no_secret_is_in_objects_that_many_ma
     beside.write_text(NASTY)
     run = runs.start(script=SHOWS, roles={"worker": 1}, strategy="none", **job)
     run.wait_for_line("worker/0", "secrets:")
-    order = json.loads(base64.b64decode(runs.cluster.get("secret", run.run_id, "-n", runs.namespace)["data"]["run.json"]))
+    order = json.loads(
+        base64.b64decode(runs.cluster.get("secret", run.run_id, "-n", runs.namespace)["data"]["run.json"])
+    )
     kinds = "pods,jobs,configmaps,services,events" + (",tfjobs" if runs.way == "tfjob" else "")
     public = runs.cluster.kubectl("get", kinds, "-n", runs.namespace, "-o", "yaml")
     assert run.run_id in public

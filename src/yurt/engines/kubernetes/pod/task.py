@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from yurt.agent.output import Output
@@ -16,7 +17,8 @@ from yurt.agent.remembering import RememberingStore, keep_filled
 from yurt.agent.supervisor import Supervisor
 from yurt.contract import exits
 from yurt.contract.config import AgentConfig
-from yurt.contract.state import RunState
+from yurt.contract.spec import EVALUATOR, PARAMETER_SERVER, WORKER, RunSpec, TaskSpec
+from yurt.contract.state import JOINED, LOST, Exit, RunState
 from yurt.engines.kubernetes.pod.holding import hold
 from yurt.engines.kubernetes.pod.last_words import say
 from yurt.engines.kubernetes.pod.leaving import leave_last
@@ -60,12 +62,32 @@ class PodSupervisor(Supervisor):
         self._flush()
         self._exit_code = _SIGNALLED + number
 
+    def _work(self, state: RunState) -> None:
+        """A gang that runs has seen all its members ready: one that is not has come after it.
+
+        It joined a store that was empty, before the others gave it back what they remember.
+        """
+        member = self._member
+        if member is None or member.status != JOINED or not _is_of_the_gang(self._run, self._task):
+            super()._work(state)
+            return
+        message = "its pod was lost together with the keeper's"
+        attempt = state.attempts.get(self._task.name, 0)
+        end = Exit(code=137, reason="lost", at=time.time(), attempt=attempt, message=message)
+        self._member = replace(member, status=LOST, exit=end)
+        self._must_advance = True
+
     def _look_first(self) -> None:
         if self._problem is None:
             super()._look_first()
             return
         found = Preflight(problem=str(self._problem), hint=self._problem.hint)
         self._calls.put(lambda: self._looked(found))
+
+
+def _is_of_the_gang(run: RunSpec, task: TaskSpec) -> bool:
+    """Whether it cannot come back alone."""
+    return task.role != EVALUATOR and not (run.strategy == PARAMETER_SERVER and task.role == WORKER)
 
 
 def run(role: str, order: Mapping[str, Any], root: str) -> int:
