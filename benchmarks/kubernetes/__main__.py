@@ -1,4 +1,4 @@
-"""Kubernetes beside this machine: ``python -m benchmarks.kubernetes [--markdown docs/performance.md]``, some 20 minutes.
+"""Kubernetes beside this machine: ``python -m benchmarks.kubernetes [--markdown docs/performance.md]``, half an hour.
 
 Gangs by `yurt run`, here and on a real Kubernetes with two nodes and the training operator, all of them processes of
 this machine (the rig of tests/support/kubernetes), and the same TFJob by `kubectl apply`. Needs root, and what the rig
@@ -13,7 +13,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -47,7 +47,8 @@ def main() -> int:
             load = os.getloadavg()[0]
             text, runs = _measured(part, bench, options)
             facts = measure.machine()
-            text += f"; {facts['cpus']} CPUs ({facts['cpu']}), load before it {load:.1f}, after it {os.getloadavg()[0]:.1f}."
+            loads = f"load before it {load:.1f}, after it {os.getloadavg()[0]:.1f}"
+            text += f"; {facts['cpus']} CPUs ({facts['cpu']}), {loads}."
             print(text, flush=True)
             if options.json:
                 kept = json.loads(options.json.read_text()) if options.json.exists() else {}
@@ -118,12 +119,16 @@ def _starting(bench: Bench, ways: Sequence[str], runs: int) -> dict[str, list[di
 
 
 def _losing(
-    bench: Bench, lost: Callable[..., Mapping[str, list[losing.Seen]]], repeat: int
+    bench: Bench, lost: Callable[[Bench, str, str], losing.Seen], repeat: int
 ) -> dict[tuple[str, str], list[losing.Seen]]:
-    found = {}
-    for way in (NONE, TFJOB):
-        for name, seen in lost(bench, way, repeat, lambda text: print(text, flush=True)).items():
-            found[name, way] = seen
+    found: dict[tuple[str, str], list[losing.Seen]] = {
+        (name, way): [] for name in losing.LOSSES for way in (NONE, TFJOB)
+    }
+    for _ in range(repeat):
+        for (name, way), seen in found.items():
+            one = lost(bench, way, name)
+            print(f"{way:6} {name}: known after {one.noticed_s:.2f}, then {one.after_s:.2f} ({one.word})", flush=True)
+            seen.append(one)
     return found
 
 

@@ -1,17 +1,20 @@
 """What a run asks of the API server while it trains: the requests in the API server's own log, by who asks.
 
 A request is logged when it ends, a watch too (the keeper's after two minutes, the launcher's after five), so those
-that stay open are counted at most once in a long while; `yurt logs` and forwarded ports are open for as long as a run.
+that stay open are counted once in a long while: the launcher's connections are counted as well.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -24,6 +27,7 @@ LAUNCHER, FORWARDS, KEEPER = "launcher", "launcher, forwarded ports", "keeper"
 _WHO = {"yurt": LAUNCHER, "yurt-keeper": KEEPER}
 _ROW = re.compile(r'"HTTP" verb="(?P<verb>\w+)" URI="(?P<path>[^"?]*)[^"]*" .*userAgent="(?P<agent>[^"]*)"')
 SETTLE_S = 10.0
+_ESTABLISHED = "01"
 WAYS_IN_WORDS = {"none": "Indexed Job", "tfjob": "TFJob"}
 
 
@@ -37,19 +41,19 @@ class RequestLog:
     def place(self) -> int:
         return self._file.stat().st_size
 
-    def since(self, place: int) -> dict[str, Counter[str]]:
+    def since(self, place: int) -> dict[str, dict[str, int]]:
         """By who asks, how often each verb and kind of object."""
         found: dict[str, Counter[str]] = {}
         with self._file.open(errors="replace") as file:
             file.seek(place)
             for row in filter(None, map(_ROW.search, file)):
                 path = row["path"]
-                if self._namespace not in path and row["agent"] not in _WHO:
-                    continue
+                if self._namespace not in path and ("/namespaces/" in path or row["agent"] not in _WHO):
+                    continue  # somebody else's
                 words = path.partition(self._namespace)[2].split("/")
                 what = f"{row['verb']} {'/'.join(words[::2]) or path}"
                 found.setdefault(_who(row["agent"], what), Counter())[what] += 1
-        return found
+        return {who: dict(what) for who, what in found.items()}
 
 
 def _who(agent: str, what: str) -> str:
@@ -87,6 +91,7 @@ class Asked:
     watched_s: float
     starting: Mapping[str, Mapping[str, int]]
     training: Mapping[str, Mapping[str, int]]
+    connections: int
 
     def json(self) -> Mapping[str, object]:
         return asdict(self)
@@ -110,7 +115,20 @@ def of_a_run(bench: Bench, way: str, tasks: int, watched_s: float) -> Asked:
         place, began = log.place(), time.monotonic()
         time.sleep(watched_s)
         training, watched = log.since(place), time.monotonic() - began
-    return Asked(way, tasks, said - gang.began, trains - gang.began, watched, starting, training)
+        connections = _connections(gang.run.process.pid)
+    return Asked(way, tasks, said - gang.began, trains - gang.began, watched, starting, training, connections)
+
+
+def _connections(pid: int) -> int:
+    """Those of a process to the API server."""
+    port = f":{urlsplit(open_session().server).port:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    there = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port) and row[3] == _ESTABLISHED}
+    found = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found += os.readlink(entry) in there
+    return found
 
 
 def _joined(bench: Bench, gang: ByYurt) -> float | None:
@@ -119,19 +137,28 @@ def _joined(bench: Bench, gang: ByYurt) -> float | None:
 
 
 def line(asked: Asked) -> str:
-    counts = ", ".join(f"{who} {asked.a_minute(who):.1f} ({dict(what)})" for who, what in asked.training.items())
+    counts = ", ".join(f"{who} {asked.a_minute(who):.1f} ({what})" for who, what in asked.training.items())
     whole = {who: sum(what.values()) for who, what in asked.starting.items()}
     return (
         f"{asked.way:6} {asked.tasks} tasks: joined {asked.joined_after_s:.1f}, all train {asked.trains_after_s:.1f}, "
-        f"requests until then {whole}, a minute while training: {counts or 'none'}"
+        f"requests until then {whole}, connections {asked.connections}, a minute while training: {counts or 'none'}"
     )
+
+
+COLUMNS = (
+    "all have joined after",
+    "all have said their first line after",
+    "requests of the launcher until then",
+    "its connections then",
+    "its requests a minute then",
+    "the keeper's",
+)
 
 
 def table(found: Sequence[Asked]) -> str:
     """A row a run."""
     rows = [
-        "| tasks | way | all have joined after | all have said their first line after | requests of the launcher until then "
-        "| of these, forwarded ports | a minute while they train: launcher | keeper |",
+        f"| tasks | way | {' | '.join(COLUMNS)} |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for each in found:
@@ -139,6 +166,6 @@ def table(found: Sequence[Asked]) -> str:
         rate = each.a_minute(LAUNCHER) + each.a_minute(FORWARDS)
         rows.append(
             f"| {each.tasks} | {WAYS_IN_WORDS[each.way]} | {each.joined_after_s:.1f} s | {each.trains_after_s:.1f} s "
-            f"| {own + forwards} | {forwards} | **{rate:.1f}** | **{each.a_minute(KEEPER):.1f}** |"
+            f"| {own + forwards} | {each.connections} | **{rate:.1f}** | **{each.a_minute(KEEPER):.1f}** |"
         )
     return "\n".join(rows)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +227,5 @@ def started_at(pid: int) -> float:
 
 def unix(text: str) -> float:
     """Of ``2026-12-01T14:00:00.123456789Z``."""
-    from datetime import datetime
-
     whole, _, rest = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{rest or 0}")

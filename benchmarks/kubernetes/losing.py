@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.kubernetes.gangs import TASKS, Bench, ByYurt, first_process, process_inside
-from tests.support.runs import wait_until
 from yurt.engines.kubernetes.client import Client
 from yurt.engines.kubernetes.kinds import POD
 from yurt.engines.kubernetes.session import open_session
@@ -29,7 +28,7 @@ class Seen:
     word: str
 
 
-def process(_: Bench, gang: ByYurt, pod: str) -> float:
+def process(_bench: Bench, gang: ByYurt, pod: str) -> float:
     member = gang.run.member(LOST)
     assert member
     pid = process_inside(first_process(pod), member["pid"])
@@ -38,14 +37,14 @@ def process(_: Bench, gang: ByYurt, pod: str) -> float:
     return began
 
 
-def container(_: Bench, gang: ByYurt, pod: str) -> float:
+def container(_bench: Bench, _gang: ByYurt, pod: str) -> float:
     pid = first_process(pod)
     began = time.time()
     os.kill(pid, signal.SIGKILL)
     return began
 
 
-def deleted(bench: Bench, gang: ByYurt, pod: str) -> float:
+def deleted(bench: Bench, _gang: ByYurt, pod: str) -> float:
     began = time.time()
     client(bench).delete(POD, pod, bench.namespace, grace_s=0)
     return began
@@ -63,44 +62,30 @@ LOSSES: Mapping[str, Callable[[Bench, ByYurt, str], float]] = {
 }
 
 
-def restarted(bench: Bench, way: str, repeat: int, say: Callable[[str], None]) -> dict[str, list[Seen]]:
-    """Each loss so often, in one run that goes on."""
-    found: dict[str, list[Seen]] = {name: [] for name in LOSSES}
+def restarted(bench: Bench, way: str, name: str) -> Seen:
+    """A loss of a run that goes on. Each in a run of its own: a Job waits longer with each pod that it has lost."""
     with bench.gang(way) as gang:
         assert isinstance(gang, ByYurt)
-        gang.all_train(0)
-        for _ in range(repeat):
-            for name, lose in LOSSES.items():
-                time.sleep(SETTLE_S)
-                generation = gang.run.state()["generation"]
-                began = lose(bench, gang, _pod(gang))
-                line = gang.next_line(TASKS[0], generation)
-                cause = gang.cause(generation)
-                seen = Seen(cause["at"] - began, line - began, f"{cause['task']} {cause['message']}")
-                say(f"{way:6} {name}: noticed {seen.noticed_s:.2f}, next line {seen.after_s:.2f} ({seen.word})")
-                found[name].append(seen)
-                later = wait_until(lambda: gang.run.state()["generation"], 10, "the record")
-                gang.all_train(later)
-    return found
+        began = _lose(bench, gang, name)
+        line = gang.next_line(TASKS[0], 0)
+        cause = gang.cause(0)
+        return Seen(cause["at"] - began, line - began, f"{cause['task']} {cause['message']}")
 
 
-def ended(bench: Bench, way: str, repeat: int, say: Callable[[str], None]) -> dict[str, list[Seen]]:
-    """Each loss so often, each in a run of its own that is never restarted."""
-    found: dict[str, list[Seen]] = {name: [] for name in LOSSES}
-    for _ in range(repeat):
-        for name, lose in LOSSES.items():
-            with bench.gang(way, restart="never", max_restarts=0) as gang:
-                assert isinstance(gang, ByYurt)
-                gang.all_train(0)
-                time.sleep(SETTLE_S)
-                began = lose(bench, gang, _pod(gang))
-                gang.run.wait()
-                now, state = time.time(), gang.run.state()
-                word = state["verdict"]["message"]
-                seen = Seen(state["since"] - began, now - began, word)
-                say(f"{way:6} {name}: verdict {seen.noticed_s:.2f}, end {seen.after_s:.2f} ({word})")
-                found[name].append(seen)
-    return found
+def ended(bench: Bench, way: str, name: str) -> Seen:
+    """The same of a run that is never restarted."""
+    with bench.gang(way, restart="never", max_restarts=0) as gang:
+        assert isinstance(gang, ByYurt)
+        began = _lose(bench, gang, name)
+        gang.run.wait()
+        now, state = time.time(), gang.run.state()
+        return Seen(state["since"] - began, now - began, state["verdict"]["message"])
+
+
+def _lose(bench: Bench, gang: ByYurt, name: str) -> float:
+    gang.all_train(0)
+    time.sleep(SETTLE_S)
+    return LOSSES[name](bench, gang, _pod(gang))
 
 
 def _pod(gang: ByYurt) -> str:
@@ -109,14 +94,19 @@ def _pod(gang: ByYurt) -> str:
     return str(member["placed_on"].rpartition("/")[2])
 
 
+COLUMNS = (
+    "the run knows after",
+    "next generation's first line after",
+    "`restart: never`: verdict after",
+    "`yurt run` has ended after",
+)
 Found = Mapping[tuple[str, str], Sequence[Seen]]
 
 
 def table(restarts: Found, ends: Found) -> str:
     """A row a loss and way."""
     rows = [
-        "| what happens | way | the run knows after | next generation's first line after "
-        "| `restart: never`: verdict after | `yurt run` has ended after |",
+        f"| what happens | way | {' | '.join(COLUMNS)} |",
         "|---|---|---|---|---|---|",
     ]
     for (name, way), seen in restarts.items():

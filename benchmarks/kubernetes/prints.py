@@ -6,6 +6,6 @@ The nodes are processes of one machine here, so all have the same clock.
 import os
 import time
 
-print("mark line", os.environ.get("YURT_GENERATION", 0), time.time(), flush=True)
+print("mark line", os.environ.get("YURT_GENERATION", "0"), time.time(), flush=True)
 while True:
     time.sleep(60)

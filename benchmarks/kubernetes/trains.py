@@ -13,7 +13,7 @@ class Steps(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):  # noqa: ARG002 - Keras calls it so
         if not self.said:
             self.said = True
-            print("mark line", os.environ.get("YURT_GENERATION", 0), time.time(), flush=True)
+            print("mark line", os.environ.get("YURT_GENERATION", "0"), time.time(), flush=True)
         time.sleep(0.02)
 
 

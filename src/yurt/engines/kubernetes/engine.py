@@ -37,6 +37,8 @@ from yurt.kv.run_store import RunStore
 #: Seconds that the end of a run's pods is waited for, beyond their grace time.
 _GONE_S: Final = 40.0
 _PAUSE_S: Final = 0.25
+#: Seconds for which an API server that does not answer is asked what the cluster is like.
+_LOOK_S: Final = 3.0
 _WAITING: Final = AllocationState.PENDING
 
 
@@ -58,6 +60,7 @@ class KubernetesEngine:
     def __init__(self) -> None:
         self._options = KubernetesOptions()
         self._opened: Client | None = None
+        self._unknown: EngineError | None = None  # why nothing is known of the cluster
         self._run: str | None = None
         self._spec: RunSpec | None = None
         self._namespace = ""
@@ -80,10 +83,11 @@ class KubernetesEngine:
         assert isinstance(options, KubernetesOptions)
         self._options = options
         try:
-            return look_at(self._client, options)
+            return look_at(Client(self._client.session, patience_s=_LOOK_S), options)
         except UsageError:
             raise
         except EngineError as error:
+            self._unknown = error
             return Ground(unknown=f"nothing is known of the cluster: {error}", namespace=options.namespace or "default")
 
     def prepare(self, run: RunSpec, options: BaseModel) -> str:
@@ -104,6 +108,8 @@ class KubernetesEngine:
     def submit(self, request: Mapping[str, Any]) -> None:
         """Make the run's objects, its owner first. Raises EngineError; `cancel` then removes what was made."""
         assert self._spec
+        if self._unknown is not None:
+            raise self._unknown
         client = self._client
         self._run, self._namespace, self._way = request["run"], request["namespace"], request["way"]
         self._follow({task.name: Cursor() for task in self._spec.tasks})

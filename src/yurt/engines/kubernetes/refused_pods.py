@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from yurt.engines.kubernetes.diagnosis import Around, Diagnosis, Value, short
@@ -28,9 +29,12 @@ def without_pod(task: str, around: Around) -> Diagnosis | None:
     """For a task that has no pod; None where nothing speaks against one."""
     role = task.partition("/")[0]
     jobs = [each for each in around.jobs if _component(each) == role]
-    for owner in (*jobs, *around.tfjobs):
+    for owner in jobs:
         if (found := over(owner)) is not None:
             return found
+    ended = [found for owner in around.tfjobs if (found := over(owner)) is not None]
+    if ended and len(ended) == len(around.tfjobs):
+        return replace(ended[-1], hopeless=False)  # it is submitted again
     for owner in (*jobs, *around.tfjobs):
         if (found := _held_back(owner)) is not None:
             return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from yurt.errors import EngineError, UsageError
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Connections that may be open at once: a log that is followed keeps one.
 _CONNECTIONS: Final = 256
+#: What urllib3 puts before the words that matter.
+_NOISE: Final = re.compile(
+    r"^(HTTPS?Connection\([^)]*\): )?(Failed to establish a new connection: )?(\[Errno -?\d+\] )?"
+)
 _INSTALL: Final = "pip install 'yurt[kubernetes]'"
 
 
@@ -307,4 +312,5 @@ def _last(error: BaseException) -> str:
     """The innermost words of an error, in one line."""
     reason = getattr(error, "reason", None)
     text = str(reason if isinstance(reason, Exception) else error)
-    return " ".join(text.rsplit("Caused by", maxsplit=1)[-1].split())[:300] or type(error).__name__
+    text = _NOISE.sub("", " ".join(text.rsplit("Caused by", maxsplit=1)[-1].split()))
+    return text[:300] or type(error).__name__
