@@ -258,9 +258,9 @@ def refusal(answer: Answer) -> KubernetesError:
         return KubernetesError(
             f"the API server does not know who this is: {message}", status=401, reason=reason, hint=hint
         )
-    hint = "`yurt kubernetes prepare` makes it" if answer.status == 404 and message.startswith("namespaces ") else None
+    mend = "`yurt kubernetes prepare` makes it" if answer.status == 404 and message.startswith("namespaces ") else None
     message = message or f"the API server answered {answer.status}"
-    return KubernetesError(message, status=answer.status, reason=reason, hint=hint)
+    return KubernetesError(message, status=answer.status, reason=reason, hint=mend)
 
 
 def _refused(error: Unreachable) -> bool:

@@ -170,13 +170,14 @@ class KubernetesEngine:
             "parcel": asdict(self._parcel) if self._parcel else None,
             "ours": self._ours,
             "way": self._way,
+            "keep": self._options.keep,
         }
 
     def adopt(self, handle: Mapping[str, Any]) -> None:
         """Take on a run that another process has submitted."""
         self._run, self._namespace, self._token = handle["run"], handle["namespace"], handle["token"]
         self._ours, self._way = handle["ours"], handle["way"]
-        self._options = KubernetesOptions(context=handle["context"], namespace=handle["namespace"])
+        self._options = KubernetesOptions(context=handle["context"], namespace=handle["namespace"], keep=handle["keep"])
         self._parcel = Parcel(**handle["parcel"]) if handle.get("parcel") else None
         self._follow({task: Cursor(**value) for task, value in handle["logs"].items()})
 
