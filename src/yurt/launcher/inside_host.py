@@ -26,7 +26,7 @@ from yurt.contract.state import (
     RunState,
     Verdict,
 )
-from yurt.engines.base import Allocation, Keeps, Place
+from yurt.engines.base import Allocation, AllocationState, Keeps, Place
 from yurt.errors import EngineError, StoreError
 from yurt.kv.client import Store
 from yurt.kv.run_index import RunIndex
@@ -140,7 +140,10 @@ class InsideHost(RemoteHost):
         try:
             state = self._move_on(allocations)
         except StoreError:
-            if (verdict := self._without_state() or _hopeless(told)) is not None:
+            verdict = self._without_state() or _hopeless(told)
+            if verdict is None and not self._heard:
+                verdict = _could_not_begin(allocations)
+            if verdict is not None:
                 self._end_locally(verdict)
                 return True
             self._show(self.snapshot.state)
@@ -233,6 +236,15 @@ class InsideHost(RemoteHost):
             except EngineError as error:
                 self.notes.append(f"what the run had in the cluster could not be removed: {error}")
         self.folder.forget_host()
+
+
+def _could_not_begin(allocations: list[Allocation]) -> Verdict | None:
+    """An agent has ended by itself before the run's state was there: its place has not what it needs."""
+    for each in allocations:
+        if each.state is AllocationState.ENDED and each.exit_code:
+            reason = (each.reason or f"exit code {each.exit_code}").removeprefix("yurt: ")
+            return Verdict(BROKEN, f"{each.task} on {each.placed_on} could not begin: {reason}", task=each.task)
+    return None
 
 
 def _hopeless(told: Mapping[str, tuple[str, bool]]) -> Verdict | None:
