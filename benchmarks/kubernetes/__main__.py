@@ -1,4 +1,4 @@
-"""Kubernetes beside this machine: ``python -m benchmarks.kubernetes [--markdown docs/performance.md]``, half an hour.
+"""Kubernetes beside this machine: ``python -m benchmarks.kubernetes [--markdown docs/performance.md]``, twenty minutes.
 
 Gangs by `yurt run`, here and on a real Kubernetes with two nodes and the training operator, all of them processes of
 this machine (the rig of tests/support/kubernetes), and the same TFJob by `kubectl apply`. Needs root, and what the rig
@@ -25,7 +25,7 @@ from benchmarks.launch import measure
 from tests.support.kubernetes.rig import Rig
 from tests.support.kubernetes_cluster import KubernetesCluster
 
-PARTS = ("starting", "tensorflow", "losing", "asking")
+PARTS = ("starting", "losing", "asking")
 #: Seconds that a run's requests are counted: longer than one of the keeper's watches.
 WATCHED_S = 125.0
 
@@ -84,10 +84,8 @@ def _bench(name: str | None) -> Iterator[Bench]:
 def _measured(part: str, bench: Bench, options: argparse.Namespace) -> tuple[str, Any]:
     """The table with the beginning of its foot, and every run."""
     match part:
-        case "starting" | "tensorflow":
-            bench.tensorflow = part == "tensorflow"
+        case "starting":
             started = _starting(bench, WAYS, options.runs)
-            bench.tensorflow = False
             return f"{starting.table(started)}\n\nMedians of {options.runs} starts each, in turns", started
         case "losing":
             restarts = _losing(bench, losing.restarted, options.losses)

@@ -25,7 +25,9 @@ from yurt.engines.kubernetes.session import open_session
 #: The launcher's own, and those by which the client of Kubernetes forwards a port.
 LAUNCHER, FORWARDS, KEEPER = "launcher", "launcher, forwarded ports", "keeper"
 _WHO = {"yurt": LAUNCHER, "yurt-keeper": KEEPER}
-_ROW = re.compile(r'"HTTP" verb="(?P<verb>\w+)" URI="(?P<path>[^"?]*)[^"]*" .*userAgent="(?P<agent>[^"]*)"')
+_ROW = re.compile(
+    r'"HTTP" verb="(?P<verb>\w+)" URI="(?P<path>[^"?]*)[^"]*" .*userAgent="(?P<agent>[^"]*)".* srcIP="(?P<from>[^"]*)"'
+)
 SETTLE_S = 10.0
 _ESTABLISHED = "01"
 WAYS_IN_WORDS = {"none": "Indexed Job", "tfjob": "TFJob"}
@@ -37,22 +39,26 @@ class RequestLog:
     def __init__(self, bench: Bench) -> None:
         self._file = bench.cluster.own.folder / "control/log/api-server"
         self._namespace = f"/namespaces/{bench.namespace}/"
+        self._ours: set[str] = set()  # connections on which something was asked about this namespace
 
     def place(self) -> int:
         return self._file.stat().st_size
 
     def since(self, place: int) -> dict[str, dict[str, int]]:
         """By who asks, how often each verb and kind of object."""
-        found: dict[str, Counter[str]] = {}
         with self._file.open(errors="replace") as file:
             file.seek(place)
-            for row in filter(None, map(_ROW.search, file)):
-                path = row["path"]
-                if self._namespace not in path and ("/namespaces/" in path or row["agent"] not in _WHO):
-                    continue  # somebody else's
-                words = path.partition(self._namespace)[2].split("/")
-                what = f"{row['verb']} {'/'.join(words[::2]) or path}"
-                found.setdefault(_who(row["agent"], what), Counter())[what] += 1
+            rows = list(filter(None, map(_ROW.search, file)))
+        self._ours |= {row["from"] for row in rows if self._namespace in row["path"]}
+        found: dict[str, Counter[str]] = {}
+        for row in rows:
+            _, here, rest = row["path"].partition(self._namespace)
+            if not here and (
+                "/namespaces/" in row["path"] or row["agent"] not in _WHO or row["from"] not in self._ours
+            ):
+                continue  # somebody else's
+            what = f"{row['verb']} {'/'.join(rest.split('/')[::2]) or row['path']}"
+            found.setdefault(_who(row["agent"], what), Counter())[what] += 1
         return {who: dict(what) for who, what in found.items()}
 
 

@@ -112,7 +112,6 @@ class Bench:
     path: Path
     cluster: KubernetesCluster
     namespace: str
-    tensorflow: bool = False
     _count: int = 0
 
     @property
@@ -123,7 +122,7 @@ class Bench:
     def gang(self, way: str, tasks: int = 2, options: dict[str, Any] | None = None, **job: Any) -> Iterator[Gang]:
         """Started, and ended at once when it is left."""
         self._count += 1
-        source = Path(__file__).with_name("trains.py" if self.tensorflow else "prints.py").read_text()
+        source = Path(__file__).with_name("prints.py").read_text()
         python = sys.executable if way == LOCAL else "python3"
         content = {
             "name": f"bench{self._count}",
@@ -152,16 +151,15 @@ class Bench:
             started.run.wait()
 
     def _place(self, way: str, options: dict[str, Any]) -> dict[str, Any]:
-        image = self.cluster.tensorflow_image if self.tensorflow else self.cluster.python_image
         operator = TFJOB if way == BY_HAND else way
         return {
-            "image": image,
+            "image": self.cluster.python_image,
             "engines": {"kubernetes": {"namespace": self.namespace, "operator": operator, **options}},
         }
 
     @contextmanager
     def _applied(self, job_file: Path) -> Iterator[Gang]:
-        file = job_file.with_name("tfjob.yaml")
+        file = job_file.with_name(f"tfjob{self._count}.yaml")
         done = self.folder.yurt("convert", "--to", "tfjob", "-o", file, job_file)
         assert done.returncode == 0, done.stderr
         name = f"bench{self._count}"

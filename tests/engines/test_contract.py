@@ -130,8 +130,8 @@ def shown(there, tmp_path_factory):
     files = {"beside.py": (NASTY, 0o644), "evaluate.py": (EVALUATES, 0o644), "tool.sh": ("#!/bin/sh\nexit 7\n", 0o755)}
     roles = {"worker": 2, "evaluator": {"command": "python evaluate.py"}}
     command = ["python", "train.py", "--text", NASTY]
-    run = made.start(SHOWS, files=files, roles=roles, command=command, env={"TEXT": NASTY})
     try:
+        run = made.start(SHOWS, files=files, roles=roles, command=command, env={"TEXT": NASTY})
         for task in ("worker/0", "worker/1"):
             run.wait_for_line(task, "line 1999\n", 120)
         run.wait_for_line("evaluator/0", "SAID")

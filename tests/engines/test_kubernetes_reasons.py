@@ -106,6 +106,15 @@ def test_a_job_that_has_failed_gives_no_pod_any_more():
     assert (found.reason, found.hopeless) == ("its pods have failed as often as its Job allows", True)
 
 
+def test_a_tfjob_that_has_failed_is_submitted_again():
+    failed = [{"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "1 Worker replica(s) failed."}]
+    owners = [{"metadata": {"name": "r"}, "status": {"conditions": failed}}]
+    found = why("worker/0", None, Around(tfjobs=owners))
+    assert (found.reason, found.hopeless) == ("r has failed: 1 Worker replica(s) failed.", False)
+    owners.append({"metadata": {"name": "r-1"}, "status": {}})
+    assert why("worker/0", None, Around(tfjobs=owners)) is None
+
+
 @pytest.mark.parametrize("name", ["sidesleep", "port", "before:deleted"])
 def test_where_nothing_is_wrong_nothing_is_said(name):
     assert why("worker/0", newest(SEEN[name]["pods"])["worker/0"], around(name)) is None

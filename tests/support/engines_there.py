@@ -155,7 +155,7 @@ def _docker(_: pytest.FixtureRequest) -> Iterator[Local]:
 
 @contextmanager
 def _nomad(_: pytest.FixtureRequest) -> Iterator[Local]:
-    for cluster in raised(2):
+    for cluster in raised(3):
         yield Nomad(cluster)
 
 

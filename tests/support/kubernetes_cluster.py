@@ -152,6 +152,7 @@ def kubernetes_namespace(kubernetes_cluster: KubernetesCluster) -> Iterator[str]
     name = f"yurt-test-{secrets.token_hex(4)}"
     kubernetes_cluster.kubectl("create", "namespace", name)
     try:
+        kubernetes_cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=30s")
         yield name
         running = _running(kubernetes_cluster, name)
         assert running == [], "nothing runs any more"

@@ -209,7 +209,7 @@ class InsideHost(RemoteHost):
         waiting = {} if state.verdict else self._reasons
         now = time.monotonic()
         news = state != self.snapshot.state or waiting != self.snapshot.waiting
-        if not news and now - self._written_at < _WRITE_S:
+        if not news and state.verdict is None and now - self._written_at < _WRITE_S:
             return
         members, beats = self.snapshot.members, self.snapshot.beats
         with contextlib.suppress(StoreError):

@@ -334,7 +334,7 @@ class RemoteHost:
 
     def _remember(self, state: RunState) -> None:
         now = time.monotonic()
-        if state == self.snapshot.state and now - self._written_at < _WRITE_S:
+        if state == self.snapshot.state and state.verdict is None and now - self._written_at < _WRITE_S:
             return
         try:
             beats = self._runs.beats()

@@ -67,7 +67,8 @@ def test_a_run_succeeds_without_the_rights_that_are_for_comfort(runs):
     Person(runs).may_not(*FOR_COMFORT)
     done = runs.to_its_end(script=QUICK)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "may not get pods/log" in done.stdout + done.stderr
+    for right in ("create nor get pods/portforward", "get pods/log"):
+        assert f"may not {right} in the namespace {runs.namespace}" in done.stdout + done.stderr
     runs.assert_nothing_left()
 
 

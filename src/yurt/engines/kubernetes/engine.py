@@ -40,6 +40,7 @@ _PAUSE_S: Final = 0.25
 #: Seconds for which an API server that does not answer is asked what the cluster is like.
 _LOOK_S: Final = 3.0
 _WAITING: Final = AllocationState.PENDING
+_NEW_NAMESPACE: Final = 'serviceaccount "default" not found'
 
 
 class KubernetesEngine:
@@ -150,6 +151,8 @@ class KubernetesEngine:
             except KubernetesError as error:
                 if error.status == 403 and error.missing_right:
                     return
+                if _NEW_NAMESPACE in str(error):
+                    return  # the cluster makes it a moment after the namespace
                 if "violates PodSecurity" in str(error) and not self._options.restricted:
                     hint = "engines: kubernetes: restricted: true makes pods that keep to it"
                     raise EngineError(str(error), hint=hint) from error
