@@ -96,6 +96,7 @@ def test_a_script_that_fails_ends_the_run_within_seconds_and_is_named(runs):
     assert run.member("worker/0")["exit"]["reason"] == "stopped"
 
 
+@pytest.mark.parametrize("runs", ["none"], indirect=True)
 def test_a_task_that_needs_more_memory_than_it_may_have_is_named(runs):
     roles = {"worker": {"replicas": 1, "memory": "128MiB"}}
     done = runs.to_its_end(script=EATS, roles=roles, strategy="none", restart="never")
@@ -103,6 +104,7 @@ def test_a_task_that_needs_more_memory_than_it_may_have_is_named(runs):
     assert "worker/0 ran out of memory" in done.stdout
 
 
+@pytest.mark.parametrize("runs", ["none"], indirect=True)
 def test_ctrl_c_ends_the_run(runs):
     run = runs.start()
     runs.started(run)
