@@ -10,6 +10,7 @@ from yurt.contract.spec import RunSpec
 from yurt.contract.state import RunState
 
 _ONE_TRY_S: Final = 2.0
+_SHORTEST_TRY_S: Final = 0.2
 #: In a large gang each task meets this many of its neighbours and the first task, not everyone: the number of
 #: connections then grows with the gang, not with its square, and every machine is still met from several others.
 _MOST_PEERS: Final = 64
@@ -23,7 +24,11 @@ def unreachable_peers(run: RunSpec, task: str, state: RunState, within_s: float)
     pause = 0.02
     while True:
         for peer, address in list(waiting.items()):
-            error = meet(address, greeting(run.run_id, state.generation, peer), _ONE_TRY_S)
+            left_s = end - time.monotonic()
+            if left_s <= 0 and peer in errors:
+                break  # each was tried: with many that do not answer, another round would take minutes
+            one_try_s = max(_SHORTEST_TRY_S, min(_ONE_TRY_S, left_s))
+            error = meet(address, greeting(run.run_id, state.generation, peer), one_try_s)
             if error is None:
                 del waiting[peer]
             else:
