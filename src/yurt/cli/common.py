@@ -29,6 +29,7 @@ RUN: Final = click.argument("run_id", metavar="[RUN]", required=False, shell_com
 ONE_RUN: Final = click.argument("run_id", metavar="RUN", shell_complete=complete_run)
 TASK: Final = click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_task)
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_KUBERNETES: Final = "kubernetes"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -48,7 +49,22 @@ def load(
     if loaded is None:
         choices.need_tfjob(path)
         loaded = load_job(path, engine_options=options)
-    return with_variables(loaded, variables) if variables else loaded
+    loaded = with_variables(loaded, variables) if variables else loaded
+    return with_operator(loaded, choices.operator, engine) if choices.operator else loaded
+
+
+def with_operator(loaded: LoadedJob, operator: str, engine: str) -> LoadedJob:
+    """The job with its way on Kubernetes. Raises UsageError on another engine."""
+    from dataclasses import replace
+
+    from yurt.job import Job
+
+    if engine != _KUBERNETES:
+        raise UsageError(f"--operator {operator} is for runs on Kubernetes", hint="add --on kubernetes")
+    written: dict[str, Any] = loaded.job.as_file()
+    engines = written.setdefault("engines", {})
+    engines[_KUBERNETES] = {**engines.get(_KUBERNETES, {}), "operator": operator}
+    return replace(loaded, job=Job(**written))
 
 
 def with_variables(loaded: LoadedJob, variables: tuple[str, ...]) -> LoadedJob:

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the command line says about a TFJob's file.
+    """What the command line says about a TFJob's file, and about the way of a TFJob.
 
-    `volumes` are folders of this machine by the volume that each stands for; `entrypoint` is what its image starts.
+    `volumes` are folders of this machine by the volume that each stands for; `entrypoint` is what its image starts;
+    `operator` is the way on Kubernetes, of any job.
     """
 
     job: str | None = None
     volumes: dict[str, str] = field(default_factory=dict)
     entrypoint: str | None = None
+    operator: str | None = None
 
     def need_tfjob(self, path: Path) -> None:
         """Raises UsageError where something was said, and the file is no TFJob's."""
@@ -44,12 +46,24 @@ NO_CHOICES: Final = Choices()
 def tfjob_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of verbs that take a TFJob's file too: they come as the one argument `choices`."""
 
-    def gathered(*args: Any, job: str | None, volumes: tuple[str, ...], entrypoint: str | None, **rest: Any) -> Any:
-        return command(*args, choices=Choices(job, _volumes(volumes), entrypoint), **rest)
+    def gathered(
+        *args: Any,
+        job: str | None,
+        volumes: tuple[str, ...],
+        entrypoint: str | None,
+        operator: str | None,
+        **rest: Any,
+    ) -> Any:
+        return command(*args, choices=Choices(job, _volumes(volumes), entrypoint, operator), **rest)
 
     gathered.__name__, gathered.__doc__ = command.__name__, command.__doc__
     gathered.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
+        click.option(
+            "--operator",
+            type=click.Choice(["auto", "tfjob", "none"]),
+            help="On Kubernetes: as a TFJob of the training operator, or without it; what the job says unless said.",
+        ),
         click.option("--entrypoint", metavar="COMMAND", help="What a TFJob's image starts, where it names no command."),
         click.option(
             "--volume",
