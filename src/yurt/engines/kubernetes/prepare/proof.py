@@ -159,7 +159,7 @@ def _claimed(reading: Reading, proof: Proof) -> Finding:
         time.sleep(_PAUSE_S)
     claim = reading.client.get(kinds.CLAIM, proof.name, proof.namespace) or {}
     state = claim.get("status", {}).get("phase", "gone")
-    trouble = _hopeless(pods) or _waits_for(reading, proof, pods)
+    trouble = _hopeless(pods) or (_ended_with(pods[0]) if phase == "Failed" else _waits_for(reading, proof, pods))
     what = f"a pod could not write to a claim that names no class: the claim is {state}; {trouble}"
     return warning(
         CHECK, what, "runs with such a claim would wait", "kubectl get events --all-namespaces   # of the provisioner"
@@ -217,6 +217,13 @@ def _hopeless(pods: list[Mapping[str, Any]]) -> str:
             if waiting.get("reason") in _HOPELESS:
                 return " ".join(f"{waiting['reason']}: {waiting.get('message', '')}".split())
     return ""
+
+
+def _ended_with(pod: Mapping[str, Any]) -> str:
+    for each in pod["status"].get("containerStatuses") or ():
+        if ended := each.get("state", {}).get("terminated"):
+            return f"its pod, of user 65534, ended with exit code {ended.get('exitCode')}: may it write there?"
+    return str(pod["status"].get("message") or "its pod failed")
 
 
 def _waits_for(reading: Reading, proof: Proof, pods: list[Mapping[str, Any]]) -> str:
