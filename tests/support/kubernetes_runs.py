@@ -111,7 +111,8 @@ class ClusterRuns:
         names = self.cluster.kubectl("get", kinds, "-n", self.namespace, "-o", "name").split()
         return sorted(set(names) - {_ITS_OWN})
 
-    def assert_nothing_left(self, within_s: float = 30) -> None:
+    def assert_nothing_left(self, within_s: float = 120) -> None:
+        """What owned objects are left the cluster removes itself, and is late with it after its API server was away."""
         with suppress(AssertionError):
             wait_until(lambda: not self.left(), within_s)
         assert self.left() == [], "nothing is left in the namespace"
