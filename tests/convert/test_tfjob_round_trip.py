@@ -132,3 +132,9 @@ def test_the_kubelets_own_rules():
         "$()": "$()",
     }
     assert {text: expanded(text, values) for text in cases} == cases
+
+
+def test_a_character_that_ends_lines_in_yaml_alone_survives_json():
+    job = Job(name="a", command=("python", "a.py"), image="x:1", env={"F": "u|\x85next\u2028line"})
+    written = write_job(job, "tfjob", syntax="json").text
+    assert read_jobs([Source("x", written)], engine_options=OPTIONS).job.env == job.env

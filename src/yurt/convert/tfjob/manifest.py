@@ -32,9 +32,10 @@ _OTHERS: Final = {
     "TrainJob": "Kubeflow's Trainer v2, which has no TensorFlow",
     "RayJob": "Ray",
 }
-#: A pair of escapes for one character, behind whole escapes; and what may stand in JSON and not in YAML.
+#: A pair of escapes for one character, behind whole escapes; and what may stand in JSON and not in YAML, or ends
+#: a line there (U+0085).
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
-_UNKNOWN: Final = re.compile("[\x7f-\x84\x86-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_UNKNOWN: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 #: What makes a TFJob of an object that holds one.
 _HINTS: Final = {
     "Kustomization": "`kubectl kustomize FOLDER > tfjob.yaml` makes the manifest",
