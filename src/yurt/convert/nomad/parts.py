@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from yurt.convert.accounted import Accounted
 from yurt.convert.converted import Note
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class Part(Accounted):
     """One value of a job.
 
     `value` is a mapping or a list of parts, or a scalar. `key` is the name as it is written there, and empty for jobs,
@@ -51,23 +52,6 @@ class Part:
         for item in items:
             item.taken = True
         return list(items)
-
-    def plain(self) -> Any:
-        """The value without places, all of it accounted for."""
-        self.taken = True
-        if isinstance(self.value, dict):
-            return {key: inner.plain() for key, inner in self.value.items()}
-        if isinstance(self.value, list):
-            return [inner.plain() for inner in self.value]
-        return self.value
-
-    def look(self) -> Any:
-        """The value without places, accounted for or not."""
-        if isinstance(self.value, dict):
-            return {key: inner.look() for key, inner in self.value.items()}
-        if isinstance(self.value, list):
-            return [inner.look() for inner in self.value]
-        return self.value
 
     def note(self, message: str, key: str | None = None) -> Note:
         """Something to tell about this part, or about the part of it under `key`."""

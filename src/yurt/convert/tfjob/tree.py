@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
+from yurt.convert.accounted import Accounted
 from yurt.convert.converted import Note
 from yurt.convert.source import Source
 from yurt.errors import UsageError
@@ -24,7 +25,7 @@ _Pair = tuple[yaml.Node, yaml.Node]
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class Node(Accounted):
     """One value: a mapping or a list of nodes, or a scalar, whose `text` is as it was written.
 
     `path` is the dotted path from the document's root. `line` and `column` count from 1; `key` is where the key of the
@@ -51,23 +52,6 @@ class Node:
         """The same, without accounting for it."""
         inner = self.value.get(key) if isinstance(self.value, dict) else None
         return None if inner is None or inner.value is None else inner
-
-    def plain(self) -> Any:
-        """The value without places, all of it accounted for."""
-        self.taken = True
-        if isinstance(self.value, dict):
-            return {key: inner.plain() for key, inner in self.value.items()}
-        if isinstance(self.value, list):
-            return [inner.plain() for inner in self.value]
-        return self.value
-
-    def look(self) -> Any:
-        """The value without places, accounted for or not."""
-        if isinstance(self.value, dict):
-            return {key: inner.look() for key, inner in self.value.items()}
-        if isinstance(self.value, list):
-            return [inner.look() for inner in self.value]
-        return self.value
 
     def mapping(self, key: str) -> Node | None:
         """The mapping under a key, accounted for as such. Raises UsageError for anything else."""
