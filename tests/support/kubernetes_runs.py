@@ -83,9 +83,10 @@ class ClusterRuns:
         return run.member(task)["placed_on"].rpartition("/")[2]  # type: ignore[index]
 
     def enough(self, run: Run) -> None:
-        """Tell every task to end by itself."""
-        for member in run.snapshot()["members"]:
-            self.inside(member["placed_on"].rpartition("/")[2], "sh", "-c", ": >/tmp/enough")
+        """Tell every task to end by itself; the deciding one last: once it has ended the others have `grace` and no more."""
+        members = {member["task"]: member for member in run.snapshot()["members"]}
+        for task in sorted(members, key=lambda name: name in ("chief/0", "worker/0")):
+            self.inside(members[task]["placed_on"].rpartition("/")[2], "sh", "-c", ": >/tmp/enough")
 
     def inside(self, pod: str, *command: str) -> str:
         return self.cluster.kubectl("exec", "-n", self.namespace, pod, "-c", "tensorflow", "--", *command)

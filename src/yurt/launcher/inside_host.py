@@ -215,6 +215,9 @@ class InsideHost(RemoteHost):
         with contextlib.suppress(StoreError):
             if self._heard:
                 members, beats = self._runs.members(state.generation), self._runs.beats()
+                if state.generation == self.snapshot.state.generation:
+                    # A store that came up anew has them all only when every agent has found it again.
+                    members = {**self.snapshot.members, **members}
         self.snapshot = Snapshot(state, members, beats, waiting)
         self.folder.write_snapshot(self.snapshot)
         self._written_at = now

@@ -51,7 +51,9 @@ def test_the_loss_of_the_keeper_disturbs_no_task(runs):
         )
 
     wait_until(another, 90, "another keeper")
-    time.sleep(2)
+    for _ in range(20):
+        assert {member["task"] for member in run.snapshot()["members"]} == set(before), "also while it does not know them yet"
+        time.sleep(0.1)
     runs.enough(run)
     assert run.wait() == 0, run.output
     state = run.state()
@@ -96,7 +98,8 @@ def test_an_api_server_that_is_away_for_a_while_disturbs_no_task(runs):
     with runs.cluster.own.no_api_server():
         time.sleep(10)
         assert run.process.poll() is None, run.output
-    wait_until(lambda: len(runs.cluster.nodes) == 2, 60, "the nodes")
+    # Soon after another outage a kubelet looks again only after up to a minute.
+    wait_until(lambda: len(runs.cluster.nodes) == 2, 150, "the nodes")
     runs.enough(run)
     assert run.wait() == 0, run.output
     assert run.state()["restarts"] == 0
