@@ -52,7 +52,9 @@ def test_the_loss_of_the_keeper_disturbs_no_task(runs):
 
     wait_until(another, 90, "another keeper")
     for _ in range(20):
-        assert {member["task"] for member in run.snapshot()["members"]} == set(before), "also while it does not know them yet"
+        assert {member["task"] for member in run.snapshot()["members"]} == set(before), (
+            "also while it does not know them yet"
+        )
         time.sleep(0.1)
     runs.enough(run)
     assert run.wait() == 0, run.output
