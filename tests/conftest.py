@@ -1,4 +1,8 @@
-"""Both stores of the contract, for every room that leans on it: the embedded one, and a real Consul where there is one."""
+"""For all rooms: both stores of the contract, the embedded one and a real Consul where there is one; and two lanes.
+
+With pytest-xdist (`./dev test` asks for it) the tests run in two processes. What trains with TensorFlow is in one of them, one
+after another; what starts clusters and daemons is in the other, with the rest.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import socket
 import subprocess
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +22,19 @@ from yurt.kv.server import EmbeddedStore
 #: A real Kubernetes, raised when the first test asks for it.
 pytest_plugins = ["tests.support.kubernetes_cluster"]
 
+#: Rooms whose tests train: together they take about as long as all others.
+TRAINING = ("examples", "failures", "training")
+
 TOKEN = "3b1e6cf4-8a77-4f0c-9d0e-5f7b2f3f9a11"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The lane of each test, by its room."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        room = item.path.relative_to(Path(__file__).parent).parts[0]
+        item.add_marker(pytest.mark.xdist_group("training" if room in TRAINING else "engines"))
 
 
 @dataclass(frozen=True)

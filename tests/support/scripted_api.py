@@ -48,8 +48,9 @@ class ScriptedApi:
                 elif "watch" in query:
                     self.watch(int(query["resourceVersion"]), float(query["timeoutSeconds"]))
                 elif self.command == "GET":
+                    version = str(outer.version)  # before them: what comes in between is seen twice, never missed
                     items = list(outer.objects[plural].values())
-                    self.answer(200, {"metadata": {"resourceVersion": str(outer.version)}, "items": items})
+                    self.answer(200, {"metadata": {"resourceVersion": version}, "items": items})
                 elif self.command == "POST":
                     status = 409 if body["metadata"]["name"] in outer.objects[plural] else 201
                     if status == 201:

@@ -91,10 +91,10 @@ def follow(
     while not over():
         try:
             pause_s = look()
-            if pause_s is None:
-                cluster.wait()
-            else:
+            if pause_s is not None:
                 time.sleep(pause_s)
+            elif not over():  # asked again: with a verdict that fell meanwhile nothing need ever change any more
+                cluster.wait()
         except ApiError as error:
             if error.status in (401, 403):
                 on_refused(error)
