@@ -13,19 +13,19 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from benchmarks.kubernetes import asking, losing, starting
+from benchmarks.kubernetes import asking, losing, starting, stepping
 from benchmarks.kubernetes.gangs import NONE, TFJOB, WAYS, Bench
 from benchmarks.launch import measure
 from tests.support.kubernetes.rig import Rig
 from tests.support.kubernetes_cluster import KubernetesCluster
 
-PARTS = ("starting", "losing", "asking")
+PARTS = ("starting", "stepping", "losing", "asking")
 #: Seconds that a run's requests are counted: longer than one of the keeper's watches.
 WATCHED_S = 125.0
 
@@ -85,8 +85,11 @@ def _measured(part: str, bench: Bench, options: argparse.Namespace) -> tuple[str
     """The table with the beginning of its foot, and every run."""
     match part:
         case "starting":
-            started = _starting(bench, WAYS, options.runs)
+            started = _in_turns(bench, starting, options.runs)
             return f"{starting.table(started)}\n\nMedians of {options.runs} starts each, in turns", started
+        case "stepping":
+            stepped = _in_turns(bench, stepping, options.runs)
+            return f"{stepping.table(stepped)}\n\nMedians of {options.runs} starts each, in turns", stepped
         case "losing":
             restarts = _losing(bench, losing.restarted, options.losses)
             ends = _losing(bench, losing.ended, options.losses)
@@ -103,14 +106,22 @@ def _measured(part: str, bench: Bench, options: argparse.Namespace) -> tuple[str
             return f"{asking.table(asked)}\n\n{foot}", [each.json() for each in asked]
 
 
-def _starting(bench: Bench, ways: Sequence[str], runs: int) -> dict[str, list[dict[str, float]]]:
+class _Starts(Protocol):
+    """A module that measures one start."""
+
+    def once(self, bench: Bench, way: str) -> dict[str, float]: ...
+
+    def line(self, way: str, run: Mapping[str, float]) -> str: ...
+
+
+def _in_turns(bench: Bench, starts: _Starts, runs: int) -> dict[str, list[dict[str, float]]]:
     """The ways take turns; each round starts with another one, and one round comes first that is not counted."""
-    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
     for number in range(runs + 1):
-        first = number % len(ways)
-        for way in (*ways[first:], *ways[:first]):
-            run = starting.once(bench, way)
-            print(number or "warm", starting.line(way, run), flush=True)
+        first = number % len(WAYS)
+        for way in (*WAYS[first:], *WAYS[:first]):
+            run = starts.once(bench, way)
+            print(number or "warm", starts.line(way, run), flush=True)
             if number:
                 found[way].append(run)
     return found

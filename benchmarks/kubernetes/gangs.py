@@ -39,7 +39,11 @@ class Gang:
 
     def line(self, task: str, generation: int = 0, within_s: float = WITHIN_S) -> float:
         """When this task said its first line in this generation, by its own clock; waits for it."""
-        found = wait_until(lambda: self._marks(task).get(generation), within_s, f"the first line of {task}")
+        return self.mark("line", task, generation, within_s)
+
+    def mark(self, part: str, task: str, generation: int = 0, within_s: float = WITHIN_S) -> float:
+        """The same for how far it came."""
+        found = wait_until(lambda: self._marks(task, part).get(generation), within_s, f"{part} of {task}")
         return float(found)
 
     def next_line(self, task: str, generation: int) -> float:
@@ -50,11 +54,9 @@ class Gang:
 
         return float(wait_until(found, WITHIN_S, f"a line of {task} after generation {generation}"))
 
-    def _marks(self, task: str) -> dict[int, float]:
-        return {
-            int(number): float(at)
-            for number, at in re.findall(r"^mark line (\d+) (\S+)$", self.log(task), re.MULTILINE)
-        }
+    def _marks(self, task: str, part: str = "line") -> dict[int, float]:
+        found = re.findall(rf"^mark {part} (\d+) (\S+)$", self.log(task), re.MULTILINE)
+        return {int(number): float(at) for number, at in found}
 
 
 @dataclass
@@ -119,10 +121,12 @@ class Bench:
         return Folder(self.path, self.cluster.environment)
 
     @contextmanager
-    def gang(self, way: str, tasks: int = 2, options: dict[str, Any] | None = None, **job: Any) -> Iterator[Gang]:
+    def gang(
+        self, way: str, tasks: int = 2, options: dict[str, Any] | None = None, script: str = "prints.py", **job: Any
+    ) -> Iterator[Gang]:
         """Started, and ended at once when it is left."""
         self._count += 1
-        source = Path(__file__).with_name("prints.py").read_text()
+        source = Path(__file__).with_name(script).read_text()
         python = sys.executable if way == LOCAL else "python3"
         content = {
             "name": f"bench{self._count}",

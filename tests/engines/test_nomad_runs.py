@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -180,14 +182,7 @@ def test_a_lost_node_is_replaced_and_its_return_disturbs_nobody(cluster, folder)
     run = folder.start(write(folder), "--on", "nomad")
     members = started(run)
     node = members["worker/1"]["placed_on"]
-    task = members["worker/1"]["pid"]
-    agent = parent(task)
-    cluster.kill(node)
-    for pid in (agent, task):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # died with the other
+    lose(cluster, members["worker/1"])
     again = started(run, 1)
     assert again["worker/1"]["placed_on"] != node
     cluster.start_client(node)
@@ -195,6 +190,56 @@ def test_a_lost_node_is_replaced_and_its_return_disturbs_nobody(cluster, folder)
     (folder.path / "enough").touch()
     assert run.wait() == 0, run.output
     assert run.state()["generation"] == 1
+
+
+def lose(cluster, member) -> None:
+    """The member's node, with all that runs there."""
+    task = member["pid"]
+    agent = parent(task)
+    cluster.kill(member["placed_on"])
+    for pid in (agent, task):
+        with contextlib.suppress(ProcessLookupError):  # died with the other
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_task_whose_second_node_is_lost_too_comes_again(cluster, folder):
+    """The first node is back by then, and what it had of the task has ended well for Nomad, which forgets the task."""
+    run = folder.start(write(folder), "--on", "nomad")
+    first = started(run)["worker/1"]
+    lose(cluster, first)
+    second = started(run, 1)["worker/1"]
+    cluster.start_client(first["placed_on"])
+    wait_until(lambda: cluster.ready() == 3, 60, "the return of the first node")
+    time.sleep(3)  # until it has ended what it had of the task
+    lose(cluster, second)
+    try:
+        assert started(run, 2)["worker/1"]["placed_on"] == first["placed_on"]
+    finally:
+        cluster.start_client(second["placed_on"])
+        wait_until(lambda: cluster.ready() == 3, 60, "the return of the second node")
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert run.state()["restarts"] == 2
+    for task in ("worker/0", "worker/1"):
+        assert run.log(task).count("enough") == 1
+
+
+def test_a_task_that_was_drained_without_a_free_node_comes_when_there_is_one(cluster, folder):
+    run = folder.start(write(folder, roles={"worker": 3}), "--on", "nomad")
+    before = started(run, workers=3)
+    node = node_id(cluster, before["worker/1"]["placed_on"])
+    nomad(cluster, "node", "drain", "-enable", "-deadline", "1s", "-yes", "-detach", node)
+    try:
+        wait_until(lambda: run.state()["generation"] == 1, 60, "its loss")
+        time.sleep(5)  # until Nomad has found no other node, and has done with it
+    finally:
+        nomad(cluster, "node", "drain", "-disable", "-yes", node)
+    after = started(run, 1, workers=3)
+    for task in ("worker/0", "worker/2"):
+        assert after[task]["allocation"] == before[task]["allocation"], "nobody else was disturbed"
+    (folder.path / "enough").touch()
+    assert run.wait() == 0, run.output
+    assert run.state()["restarts"] == 1
 
 
 def test_a_drained_node_gives_its_task_to_another(cluster, folder):

@@ -12,7 +12,7 @@ on every engine. An engine only brings agents to life, says which are still ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -193,6 +193,17 @@ class Keeps(Protocol):
 
     def forget(self, run_id: str) -> None:
         """Remove all that the cluster has of a run, whoever submitted it. Raises EngineError."""
+
+
+@runtime_checkable
+class Reminds(Protocol):
+    """An engine whose scheduler may forget what was lost."""
+
+    def remind(self, lost: Sequence[str]) -> None:
+        """See that these tasks, which are lost as of the last `describe`, will come again; called again and again.
+
+        Raises EngineError.
+        """
 
 
 @runtime_checkable

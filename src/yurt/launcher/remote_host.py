@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from yurt.contract import decide, names
 from yurt.contract.spec import RunSpec
 from yurt.contract.state import BROKEN, CANCELLED, DEADLINE, RunState, Verdict
-from yurt.engines.base import Adopts, Allocation, AllocationState, Engine, Place
+from yurt.engines.base import Adopts, Allocation, AllocationState, Engine, Place, Reminds
 from yurt.engines.log_file import read_from
 from yurt.errors import EngineError, LauncherError, StoreError
 from yurt.kv.client import Store
@@ -294,6 +294,10 @@ class RemoteHost:
                     hint=f"its last lines are in {self.folder.log(each.task)}",
                 )
                 return self._end(verdict)
+        if state.verdict is None and isinstance(self.engine, Reminds):
+            lost = [each.task for each in allocations if each.state is AllocationState.LOST]
+            with contextlib.suppress(EngineError):  # at the next look again; else the deadline holds
+                self.engine.remind([task for task in lost if not self._runs.is_done(task)])
         return state
 
     def _end(self, verdict: Verdict) -> RunState:

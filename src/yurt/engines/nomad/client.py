@@ -85,6 +85,11 @@ class NomadClient:
         found: dict[str, Any] = self._json("POST", "/v1/jobs", body=body, right="submit-job", again=False)
         return str(found["EvalID"])
 
+    def change(self, job: Mapping[str, Any]) -> None:
+        """Put a job that was read in the place of itself. Raises NomadError where another has changed it since."""
+        body = {"Job": job, "EnforceIndex": True, "JobModifyIndex": job["JobModifyIndex"]}
+        self._json("POST", "/v1/jobs", body=body, right="submit-job", again=False)
+
     def deregister(self, job_id: str, *, purge: bool = False) -> None:
         """End all that a job has; no error where there is none."""
         query = {"purge": "true"} if purge else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -17,6 +17,7 @@ from yurt.engines.nomad import fit, render
 from yurt.engines.nomad.address import NomadError, from_environment
 from yurt.engines.nomad.client import NomadClient
 from yurt.engines.nomad.fetch import fetch_folder, model_path
+from yurt.engines.nomad.forgotten import changed, is_forgotten
 from yurt.engines.nomad.logs import Cursor, TaskLog
 from yurt.engines.nomad.nodes import Cluster, node_of
 from yurt.engines.nomad.options import NomadOptions
@@ -27,6 +28,8 @@ from yurt.errors import EngineError
 
 #: Seconds between two reads of the evaluations: they change when the scheduler has run.
 _EVALUATIONS_S: Final = 2.0
+#: Seconds that a lost task has no successor before Nomad is asked to look again, and between two such questions.
+_FORGOTTEN_S: Final = 10.0
 #: Seconds that the end of a job's allocations is waited for, beyond their kill timeout of 30 s at most.
 _GONE_S: Final = 40.0
 
@@ -58,6 +61,7 @@ class NomadEngine:
         self._lock = threading.Lock()  # logs are read by another thread than the rest
         self._blocked: dict[str, str] = {}
         self._blocked_at = 0.0
+        self._lost_since: dict[str, float] = {}  # by allocation
         self.notes: list[str] = []
         self.on_handle: Callable[[], None] = lambda: None
 
@@ -163,6 +167,21 @@ class NomadEngine:
     def bring_back(self, task: str) -> None:
         """Nomad does that itself."""
         raise EngineError(f"Nomad brings {task} back itself")
+
+    def remind(self, lost: Sequence[str]) -> None:
+        """Have the job placed anew where Nomad has forgotten a task: see `yurt.engines.nomad.forgotten`."""
+        assert self._job_id
+        last = newest(self._client.allocations(self._job_id)[0]) if lost else {}
+        values = [last[task] for task in lost if task in last]
+        now = time.monotonic()
+        self._lost_since = {value["ID"]: self._lost_since.get(value["ID"], now) for value in values}
+        late = [value for value in values if now - self._lost_since[value["ID"]] >= _FORGOTTEN_S]
+        if not late or not is_forgotten(late, self._client.evaluations(self._job_id)):
+            return
+        job = self._client.job(self._job_id)
+        self._lost_since = {}
+        if job is not None and not job.get("Stop"):
+            self._client.change(changed(job))
 
     def logs(self, task: str, offset: int) -> tuple[bytes, int]:
         """The task's output over all its allocations, one after another; it is read forward, once."""

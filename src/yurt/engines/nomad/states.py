@@ -34,7 +34,7 @@ _START_FAULTS: Final = {
     "Task hook failed": "message",
 }
 _MIGRATED: Final = "alloc is being migrated"
-_MOVED: Final = "its node was drained or its allocation stopped; without a free node Nomad before 1.10.3 forgets it"
+_MOVED: Final = "its node was drained or its allocation stopped, and no other node is free"
 #: How `env` and a shell end where the program is not there that they were told to become.
 _NO_PROGRAM: Final = 127
 _JOB_STOPPED: Final = "alloc not needed due to job update"
