@@ -87,6 +87,10 @@ def test_a_publish_that_failed_is_done_from_any_machine(cluster, folder, tmp_pat
     done = folder.yurt("publish", run_id)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "succeeded" in folder.yurt("status", run_id).stdout
+    third = Folder(tmp_path / "third", dict(cluster.environment))
+    third.path.mkdir()
+    listed = json.loads(third.yurt("ls", "--on", "nomad", "--json").stdout)
+    assert [each["outcome"] for each in listed if each["run"] == run_id] == ["succeeded"], "others see it too"
 
 
 def test_a_model_that_is_gone_is_said_to_be(cluster, folder):
@@ -126,5 +130,9 @@ def test_a_model_on_a_node_that_is_away_is_said_to_be_there(cluster, folder):
     )
     assert where in done.stderr
     assert not (folder.path / "models").exists()
-    again = json.loads(folder.yurt("publish", run_id, "--to", "models", "--json").stdout)
-    assert again["published"]["files"] == 3
+
+    def fetched():  # the servers find the way to the node a moment after they call it ready
+        again = folder.yurt("publish", run_id, "--to", "models", "--json")
+        return again.returncode == 0 and json.loads(again.stdout)
+
+    assert wait_until(fetched, 30, "the model")["published"]["files"] == 3

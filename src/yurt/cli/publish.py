@@ -33,7 +33,7 @@ def publish(run_id: str, engine: str | None, to: str | None, as_json: bool) -> N
 
     folder = find(run_id, engine, otherwise=standard_error().say)
     place = str(Path(to).absolute()) if to and "://" not in to else to
-    done = republish(folder, place)
+    done = republish(folder, place, standard_error().say)
     if as_json:
         standard_output().say(as_line({"run": folder.run_id, "published": {"ok": True, **asdict(done)}}))
     else:

@@ -6,6 +6,7 @@ runs at a time. docs/store.md has the whole layout of keys.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -173,6 +174,15 @@ class RunIndex:
         prefix = names.run_prefix(spec.run_id)
         for part in (f"{prefix}members/", names.beats_prefix(spec.run_id), names.done_prefix(spec.run_id)):
             self._store.delete_prefix(part)
+
+    def correct(self, run_id: str, state: RunState, end: Any) -> None:
+        """An ended run's state is another after all; nothing where it is not listed as closed. `end` as in `close`."""
+        found = self._store.get(names.index_key(run_id))
+        if found is None or not (entry := Entry.loads(found.value)).closed:
+            return
+        with contextlib.suppress(StoreTooLarge):
+            self._store.put(names.end_key(run_id), packed(end))
+        self._put(replace(entry, state=_slim(state)))
 
     def forget(self, run_id: str) -> None:
         """Remove all that is kept of a run; its place in the list last."""

@@ -36,10 +36,24 @@ def read(runs: RunStore, index: RunIndex) -> Snapshot | None:
 def close(index: RunIndex, spec: RunSpec, engine: str, snapshot: Snapshot) -> None:
     """Keep in Consul what others want to know of an ended run, and remove the rest. Raises StoreError."""
     beat = snapshot.beats.get(spec.deciding)
+    index.close(spec, engine, snapshot.state, beat.progress if beat else {}, _end(spec, snapshot).to_json())
+
+
+def correct(runs: RunStore, index: RunIndex, snapshot: Snapshot) -> None:
+    """Let others see that an ended run's end is another after all: its model was published. Raises StoreError."""
+    if runs.store.get(names.state_key(runs.spec.run_id)) is None:
+        return  # it was removed
+    last = snapshot.state
+    runs.change(lambda now: replace(now, verdict=last.verdict, published=last.published) if now.verdict else None)
+    index.correct(runs.spec.run_id, last, _end(runs.spec, snapshot).to_json())
+
+
+def _end(spec: RunSpec, snapshot: Snapshot) -> Snapshot:
+    """What is kept of it."""
+    beat = snapshot.beats.get(spec.deciding)
     members = {task: _short(member) for task, member in snapshot.members.items()}
     bare = replace(snapshot.state, cluster=None, attempts={})
-    end = Snapshot(bare, members, {spec.deciding: beat} if beat else {})
-    index.close(spec, engine, snapshot.state, beat.progress if beat else {}, end.to_json())
+    return Snapshot(bare, members, {spec.deciding: beat} if beat else {})
 
 
 def _short(member: Member) -> Member:

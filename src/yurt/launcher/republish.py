@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,13 +11,17 @@ from yurt.contract.spec import RunSpec
 from yurt.contract.state import PUBLISH_FAILED, SUCCEEDED, Verdict
 from yurt.engines import registry
 from yurt.engines.base import Adopts, Fetches, StoreAt
-from yurt.errors import UsageError
+from yurt.errors import StoreError, UsageError
+from yurt.kv.run_index import RunIndex
+from yurt.kv.run_store import RunStore
+from yurt.launcher.consul import open_store
+from yurt.launcher.kept import correct
 from yurt.launcher.records import RunFolder, Snapshot
 from yurt.storage.publish import Published, publish
 
 
-def republish(folder: RunFolder, to: str | None) -> Published:
-    """Publish, and note it in the run's record.
+def republish(folder: RunFolder, to: str | None, tell: Callable[[str], object]) -> Published:
+    """Publish, and note it in the run's record, and in the store where others see the run; `tell` is told if not there.
 
     `to` is a URL in place of the job's output. Raises StorageFailed (a PublishFailed: the model is kept) or
     UsageError where there is no model to publish or no place for it.
@@ -35,7 +40,9 @@ def republish(folder: RunFolder, to: str | None) -> Published:
     beat = snapshot.beats.get(spec.deciding)
     meta = {"job": spec.job_name, "run": spec.run_id, "task": spec.deciding, "progress": beat.progress if beat else {}}
     done = publish(_model(folder, spec), output, spec.run_id, meta=meta)
-    _note(folder, snapshot, {"ok": True, **asdict(done)})
+    noted = _note(folder, snapshot, {"ok": True, **asdict(done)})
+    if registry.load(folder.record()["engine"]).capabilities.store is StoreAt.CONSUL:
+        _note_for_others(spec, noted, tell)
     _remove_what_was_held(folder)
     return done
 
@@ -81,8 +88,18 @@ def waits_to_be_published(folder: RunFolder, snapshot: Snapshot) -> bool:
     return folder.spec().output is not None and trained(folder, snapshot) and not (published and published.get("ok"))
 
 
-def _note(folder: RunFolder, snapshot: Snapshot, published: dict[str, Any]) -> None:
+def _note(folder: RunFolder, snapshot: Snapshot, published: dict[str, Any]) -> Snapshot:
     state = replace(snapshot.state, published=published)
     if state.verdict and state.verdict.outcome == PUBLISH_FAILED:
         state = replace(state, verdict=Verdict(SUCCEEDED, "succeeded", task=state.verdict.task))
-    folder.write_snapshot(replace(snapshot, state=state))
+    noted = replace(snapshot, state=state)
+    folder.write_snapshot(noted)
+    return noted
+
+
+def _note_for_others(spec: RunSpec, snapshot: Snapshot, tell: Callable[[str], object]) -> None:
+    try:
+        with open_store() as store:
+            correct(RunStore(store, spec), RunIndex(store), snapshot)
+    except StoreError as error:
+        tell(f"yurt: the model is published, but others could not be told: {error}")
