@@ -28,6 +28,7 @@ TRAINING = ("examples", "failures", "training")
 TOKEN = "3b1e6cf4-8a77-4f0c-9d0e-5f7b2f3f9a11"
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The lane of each test, by its room."""
     if not config.pluginmanager.hasplugin("xdist"):

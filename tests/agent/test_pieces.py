@@ -78,6 +78,31 @@ def test_an_unreachable_peer_is_named_with_its_address():
     assert rows == (("worker/1", address, "Connection refused"),)
 
 
+def test_a_name_that_does_not_resolve_yet_is_waited_for_four_times_as_long(monkeypatch):
+    """A machine that is not ready for a while takes the names of its tasks along."""
+    run = replace(SPEC, tasks=(TaskSpec("worker", 0, ("a",)), TaskSpec("worker", 1, ("a",))))
+    resolve, known_at = socket.getaddrinfo, time.monotonic() + 0.6
+
+    def late(host, *rest, **more):
+        if host == "pod.somewhere":
+            if time.monotonic() < known_at:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            host = "127.0.0.1"
+        return resolve(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    held = HeldPort("127.0.0.1")
+    held.listen(greeting(run.run_id, 0, "worker/1"))
+    state = replace(RunState.first(0), cluster={"worker": ["127.0.0.1:1", f"pod.somewhere:{held.port}"]})
+    assert unreachable_peers(run, "worker/0", state, 0.3) == ()
+    known_at += 3600
+    rows = unreachable_peers(run, "worker/0", state, 0.1)
+    held.close()
+    assert rows == (
+        ("worker/1", f"pod.somewhere:{held.port}", "its name does not resolve (Name or service not known)"),
+    )
+
+
 class HeldPortOf:
     def __enter__(self) -> str:
         self.held = HeldPort("127.0.0.1")

@@ -112,6 +112,10 @@ def test_a_pair_that_cannot_meet_is_named_and_is_no_training_error():
     new = decide(run(), state(CHECKING), found, NOW)
     assert new.verdict.outcome == BROKEN
     assert "worker/0 on m1 cannot reach worker/1 at 10.0.0.2:4000: no answer (a firewall?)" in new.verdict.message
+    assert "open the port" in new.verdict.hint
+    row = (("worker/1", "pod.svc:4000", "its name does not resolve (Name or service not known)"),)
+    found = members(member("worker/0", JOINED, unreachable=row), member("worker/1", REACHABLE))
+    assert "DNS" in decide(run(), state(CHECKING), found, NOW).verdict.hint, "no port helps there"
 
 
 # (roles, restart policy, who failed, exit code, reason) -> what follows

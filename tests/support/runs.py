@@ -77,7 +77,9 @@ class Folder:
         return file
 
     def env(self) -> dict[str, str]:
-        return {**os.environ, "YURT_HOME": str(self.home), **self.environment}
+        # pytest-xdist says how large its own terminal is, which is not ours.
+        here = {name: value for name, value in os.environ.items() if name not in ("LINES", "COLUMNS")}
+        return {**here, "YURT_HOME": str(self.home), **self.environment}
 
     def yurt(self, *arguments: object, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
         """A command to its end."""

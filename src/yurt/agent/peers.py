@@ -7,20 +7,28 @@ from typing import Final
 
 from yurt.agent.ports import greeting, meet
 from yurt.contract.spec import RunSpec
-from yurt.contract.state import RunState
+from yurt.contract.state import NO_NAME, RunState
 
 _ONE_TRY_S: Final = 2.0
 _SHORTEST_TRY_S: Final = 0.2
+#: As many times as long a name is waited for that does not resolve: a cluster takes the names of a machine's pods away
+#: while that machine is not ready (seen with Kubernetes 1.36 and the Services of TFJobs, which do not publish addresses
+#: that are not ready), and it may be a minute or two until it is ready again.
+_NAMES_TIMES: Final = 4
 #: In a large gang each task meets this many of its neighbours and the first task, not everyone: the number of
 #: connections then grows with the gang, not with its square, and every machine is still met from several others.
 _MOST_PEERS: Final = 64
 
 
 def unreachable_peers(run: RunSpec, task: str, state: RunState, within_s: float) -> tuple[tuple[str, str, str], ...]:
-    """Rows of (peer, address, error) for the peers that did not answer as themselves within `within_s` seconds."""
+    """Rows of (peer, address, error) for the peers that did not answer as themselves within `within_s` seconds.
+
+    Four times as long where all of them have names that do not resolve.
+    """
     waiting = dict(chosen(run, task, state))
     errors: dict[str, str] = {}
-    end = time.monotonic() + within_s
+    began = time.monotonic()
+    end = began + within_s
     pause = 0.02
     while True:
         for peer, address in list(waiting.items()):
@@ -33,6 +41,8 @@ def unreachable_peers(run: RunSpec, task: str, state: RunState, within_s: float)
                 del waiting[peer]
             else:
                 errors[peer] = error
+        if waiting and all(errors[peer].startswith(NO_NAME) for peer in waiting):
+            end = began + _NAMES_TIMES * within_s
         if not waiting or time.monotonic() >= end:
             return tuple((peer, address, errors[peer]) for peer, address in waiting.items())
         time.sleep(pause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 
+from yurt.contract.state import NO_NAME
 from yurt.contract.tf_config import split_host_port
 
 
@@ -97,6 +98,8 @@ def meet(address: str, expected: str, timeout_s: float) -> str | None:
                 said += part
     except TimeoutError:
         return "no answer (a firewall?)"
+    except socket.gaierror as error:
+        return f"{NO_NAME} ({error.strerror or error})"
     except OSError as error:
         return error.strerror or str(error)
     if said.decode(errors="replace") != expected:

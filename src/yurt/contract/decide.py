@@ -24,6 +24,7 @@ from yurt.contract.state import (
     FAILED,
     JOINING,
     LOST,
+    NO_NAME,
     PUBLISH_FAILED,
     REACHABLE,
     RUNNING,
@@ -190,6 +191,8 @@ def _check(spec: RunSpec, state: RunState, members: Mapping[str, Member], now: f
     ]
     if pairs:
         hint = "open the port between the machines, or choose another network address"
+        if all(error.startswith(NO_NAME) for member in members.values() for _, _, error in member.unreachable):
+            hint = "does the cluster's DNS answer there, and is the machine of that task ready?"
         return state.ended(Verdict(BROKEN, "; ".join(sorted(pairs)[:3]), hint=hint), now, 0.0)
     waiting = [task.name for task in spec.tasks if task.name not in members]
     waiting += [member.task for member in members.values() if member.status not in (REACHABLE, EXITED)]

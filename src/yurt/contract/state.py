@@ -39,6 +39,8 @@ REACHABLE: Final = "reachable"
 STARTED: Final = "started"
 EXITED: Final = "exited"
 LOST: Final = "lost"
+#: How the error of an unreachable peer begins whose name leads nowhere: the machine may be all right.
+NO_NAME: Final = "its name does not resolve"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def test_an_api_server_that_is_away_for_a_while_disturbs_no_task(runs):
     run = runs.start()
     before = runs.started(run)
     with runs.cluster.own.no_api_server():
-        time.sleep(10)
+        time.sleep(30)
         assert run.process.poll() is None, run.output
     # Soon after another outage a kubelet looks again only after up to a minute.
     wait_until(lambda: len(runs.cluster.nodes) == 2, 150, "the nodes")
