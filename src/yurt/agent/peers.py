@@ -12,8 +12,8 @@ from yurt.contract.state import NO_NAME, RunState
 _ONE_TRY_S: Final = 2.0
 _SHORTEST_TRY_S: Final = 0.2
 #: As many times as long a name is waited for that does not resolve: a cluster takes the names of a machine's pods away
-#: while that machine is not ready (Kubernetes: the Services of TFJobs do not publish addresses that are not ready; names
-#: that went for half a minute were seen with 1.36), and it may be a minute or two until it is ready again.
+#: while that machine is not ready (Kubernetes: the Services of TFJobs do not publish such addresses; a name that was
+#: gone for half a minute was seen with 1.36), and it may be a minute or two until it is ready again.
 _NAMES_TIMES: Final = 4
 #: In a large gang each task meets this many of its neighbours and the first task, not everyone: the number of
 #: connections then grows with the gang, not with its square, and every machine is still met from several others.
