@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from yurt.engines.base import Allocation, AllocationState
 from yurt.engines.nomad import engine
+
+LOST = Allocation("b", "worker/1", AllocationState.LOST)
 
 
 class Forgetful:
@@ -41,15 +44,15 @@ def test_a_task_that_nomad_has_forgotten_is_asked_for_once_it_is_late(monkeypatc
     monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=lambda: now))
     one, cluster = engine.NomadEngine(), Forgetful(**changes)
     one._job_id, one._client = "r", cluster
-    one.remind(["worker/1"])
+    one.remind([LOST])
     now = 109.0
-    one.remind(["worker/1"])
+    one.remind([LOST])
     assert cluster.changed == [], "Nomad places another at once where it can"
     now = 111.0
-    one.remind(["worker/1"])
-    one.remind(["worker/1"])
+    one.remind([LOST])
+    one.remind([LOST])
     assert [job["TaskGroups"][0]["ReschedulePolicy"]["Delay"] for job in cluster.changed] == [6] * asks
     one.remind([])
     now = 200.0
-    one.remind(["worker/1"])
+    one.remind([LOST])
     assert len(cluster.changed) == asks, "lost anew, it has its time again"

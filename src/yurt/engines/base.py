@@ -199,8 +199,8 @@ class Keeps(Protocol):
 class Reminds(Protocol):
     """An engine whose scheduler may forget what was lost."""
 
-    def remind(self, lost: Sequence[str]) -> None:
-        """See that these tasks, which are lost as of the last `describe`, will come again; called again and again.
+    def remind(self, lost: Sequence[Allocation]) -> None:
+        """See that the tasks of these, which the last `describe` gave, will come again; called again and again.
 
         Raises EngineError.
         """

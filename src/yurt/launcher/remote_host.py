@@ -295,9 +295,9 @@ class RemoteHost:
                 )
                 return self._end(verdict)
         if state.verdict is None and isinstance(self.engine, Reminds):
-            lost = [each.task for each in allocations if each.state is AllocationState.LOST]
+            lost = [each for each in allocations if each.state is AllocationState.LOST]
             with contextlib.suppress(EngineError):  # at the next look again; else the deadline holds
-                self.engine.remind([task for task in lost if not self._runs.is_done(task)])
+                self.engine.remind([each for each in lost if not self._runs.is_done(each.task)])
         return state
 
     def _end(self, verdict: Verdict) -> RunState:

@@ -168,18 +168,20 @@ class NomadEngine:
         """Nomad does that itself."""
         raise EngineError(f"Nomad brings {task} back itself")
 
-    def remind(self, lost: Sequence[str]) -> None:
+    def remind(self, lost: Sequence[Allocation]) -> None:
         """Have the job placed anew where Nomad has forgotten a task: see `yurt.engines.nomad.forgotten`."""
         assert self._job_id
-        last = newest(self._client.allocations(self._job_id)[0]) if lost else {}
-        values = [last[task] for task in lost if task in last]
         now = time.monotonic()
-        self._lost_since = {value["ID"]: self._lost_since.get(value["ID"], now) for value in values}
-        late = [value for value in values if now - self._lost_since[value["ID"]] >= _FORGOTTEN_S]
-        if not late or not is_forgotten(late, self._client.evaluations(self._job_id)):
+        self._lost_since = {each.id: self._lost_since.get(each.id, now) for each in lost}
+        late = [each.task for each in lost if now - self._lost_since[each.id] >= _FORGOTTEN_S]
+        if not late:
+            return
+        self._lost_since = {}
+        last = newest(self._client.allocations(self._job_id)[0])
+        values = [last[task] for task in late if task in last]
+        if not is_forgotten(values, self._client.evaluations(self._job_id)):
             return
         job = self._client.job(self._job_id)
-        self._lost_since = {}
         if job is not None and not job.get("Stop"):
             self._client.change(changed(job))
 
